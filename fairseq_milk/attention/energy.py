@@ -1,0 +1,46 @@
+"""Energies: how well a source state h_j fits the decoder state s."""
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from ..functional import additive_energy
+
+
+class AdditiveEnergy(nn.Module):
+    """u_j = v . tanh(W_s h_j + W_q s)   (paper, SoftmaxEnergy; Bahdanau et al. 2015).
+
+    Weights start as N(0, 1 / sqrt(fan-in)), as in the authors' codebase.
+    """
+
+    def __init__(self, query_dim: int, memory_dim: int, energy_dim: int) -> None:
+        super().__init__()
+        self.w_s = nn.Parameter(torch.randn(memory_dim, energy_dim) / math.sqrt(memory_dim))
+        self.w_q = nn.Parameter(torch.randn(query_dim, energy_dim) / math.sqrt(query_dim))
+        self.v = nn.Parameter(torch.randn(energy_dim) / math.sqrt(energy_dim))
+
+    def project(self, h: Tensor) -> Tensor:
+        """W_s h, once for every source state.  (..., memory_dim) -> (..., energy_dim)."""
+        return h @ self.w_s
+
+    def forward(self, keys: Tensor, s: Tensor) -> Tensor:
+        """keys: (B, J, energy_dim), s: (B, query_dim) -> (B, J)."""
+        return additive_energy(keys, s @ self.w_q, self.v)
+
+
+class MonotonicEnergy(AdditiveEnergy):
+    """e_j = g (v / ||v||) . tanh(W_s h_j + W_q s + b) + r   (Raffel et al. 2017).
+
+    g starts at 1 / sqrt(d) and keeps the energies small, r at `bias`: the further below zero, the longer the head waits
+    at first.  A sigmoid saturates where a softmax does not, hence the normalised v and the two scalars.
+    """
+
+    def __init__(self, query_dim: int, memory_dim: int, energy_dim: int, bias: float) -> None:
+        super().__init__(query_dim, memory_dim, energy_dim)
+        self.b = nn.Parameter(torch.zeros(energy_dim))
+        self.g = nn.Parameter(torch.tensor(1 / math.sqrt(energy_dim)))
+        self.r = nn.Parameter(torch.tensor(float(bias)))
+
+    def forward(self, keys: Tensor, s: Tensor) -> Tensor:
+        return additive_energy(keys, torch.addmm(self.b, s, self.w_q), self.g * self.v / self.v.norm()) + self.r

@@ -1,0 +1,43 @@
+"""Where a learned head stops: Bernoulli decisions along the source (paper, sections 3.1 and 3.4)."""
+
+import math
+
+import torch
+from torch import Tensor
+
+from ..functional import expected_alignment, expected_alignment_parallel
+from .base import AttentionOptions, AttentionState, Memory
+from .energy import MonotonicEnergy
+
+
+class BernoulliHead(MonotonicEnergy):
+    """p_ij = sigmoid(e_ij + N(0, n)) in training, [e_ij > 0] where the schedule is hard.
+
+    n is the standard deviation of the noise, which drives p towards 0 and 1 so that the expected schedule resembles
+    the hard one.
+    """
+
+    def __init__(self, options: AttentionOptions) -> None:
+        super().__init__(options.query_dim, options.memory_dim, options.energy_dim, options.energy_bias)
+        self.noise = options.noise
+        self.preserve_mass = options.preserve_mass
+        self.alignment = expected_alignment if options.exact_alignment else expected_alignment_parallel
+        self.threshold = 0.5  # of the probability, for decoding
+
+    def expected_stop(self, s: Tensor, keys: Tensor, memory: Memory, state: AttentionState, hard: bool) -> Tensor:
+        """alpha_i.  (B, J)."""
+        e = self(keys, s).to(state.alpha.dtype)
+        if hard:
+            e = torch.where(e > self._limit(), math.inf, -math.inf).to(e.dtype)
+            return expected_alignment(e, state.alpha, memory.lengths)  # the last token is always a stop
+        if self.training and self.noise > 0:
+            e = e + self.noise * torch.randn_like(e)
+        return self.alignment(e, state.alpha, memory.lengths, self.preserve_mass)
+
+    def stops(self, s: Tensor, keys: Tensor, memory: Memory) -> Tensor:
+        """Does the head stop on the token read last?  (B,) bool."""
+        last = keys[torch.arange(keys.size(0), device=keys.device), memory.lengths - 1]  # (B, energy_dim)
+        return self(last.unsqueeze(1), s).squeeze(1) > self._limit()
+
+    def _limit(self) -> float:
+        return math.log(self.threshold / (1 - self.threshold))

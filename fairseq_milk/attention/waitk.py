@@ -1,0 +1,43 @@
+"""wait-k: it stops at min(k + floor((i-1)/r), |x|), whatever it reads, and sees everything read (Ma et al. 2018)."""
+
+from typing import Tuple
+
+import torch
+from torch import Tensor
+
+from ..functional import prefix_softmax, wait_k_delays
+from .base import (
+    AttentionOptions,
+    AttentionOutput,
+    AttentionState,
+    Memory,
+    SimultaneousAttention,
+    context,
+    stopped_at,
+)
+from .energy import AdditiveEnergy
+
+
+class WaitKAttention(SimultaneousAttention):
+    """beta_i = softmax(u_i) over the first g_i tokens.  k may be changed for decoding."""
+
+    def __init__(self, options: AttentionOptions) -> None:
+        super().__init__()
+        wait_k_delays(options.k, torch.ones(1, dtype=torch.long), 1, options.rate)  # refuses a k or rate out of range
+        self.soft_energy = AdditiveEnergy(options.query_dim, options.memory_dim, options.energy_dim)
+        self.k = options.k
+        self.rate = options.rate
+
+    def expected(
+        self, s: Tensor, memory: Memory, state: AttentionState, hard: bool
+    ) -> Tuple[AttentionOutput, AttentionState]:
+        g = wait_k_delays(self.k, memory.lengths, state.i + 1, self.rate)[:, -1]
+        return self.attend(s, memory._replace(lengths=g)), AttentionState(state.alpha, state.i + 1)
+
+    def wants_to_write(self, s: Tensor, memory: Memory, i: int) -> Tensor:
+        unbounded = torch.full_like(memory.lengths, torch.iinfo(torch.long).max)
+        return memory.lengths >= wait_k_delays(self.k, unbounded, i, self.rate)[:, -1]
+
+    def attend(self, s: Tensor, memory: Memory) -> AttentionOutput:
+        beta = prefix_softmax(self.soft_energy(memory.keys["soft_energy"], s), memory.lengths)
+        return AttentionOutput(context(beta, memory), beta, stopped_at(memory.lengths, beta))

@@ -1,0 +1,63 @@
+"""The one command `fairseq-milk`: each verb is a module with `add_arguments(parser)` and `run(args) -> int`.
+
+Modules are imported when their verb is used, so that `fairseq-milk --help` answers at once.
+"""
+
+import argparse
+import importlib
+import os
+import sys
+from typing import Dict, NamedTuple, Optional, Sequence
+
+
+class Verb(NamedTuple):
+    module: str
+    help: str
+
+
+VERBS: Dict[str, Verb] = {
+    "score": Verb("fairseq_milk.cli.score", "BLEU and latency of a generation under every convention"),
+}
+
+
+def main(argv: Optional[Sequence[str]] = None) -> int:
+    """Bad input (ValueError, OSError) ends with one sentence and 2, Ctrl-C with 130, a closed pipe quietly."""
+    argv = list(sys.argv[1:] if argv is None else argv)
+    verb = _verb_of(argv)
+    args = _parser(verb).parse_args(argv)
+    try:
+        code = int(importlib.import_module(VERBS[args.verb].module).run(args))
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:
+        # What is left in the buffer would fail again when the interpreter flushes it at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt:
+        return 130
+    except OSError as error:
+        message = f"{error.filename}: {error.strerror}" if error.filename and error.strerror else str(error)
+        return _fail(args.verb, message)
+    except ValueError as error:
+        return _fail(args.verb, str(error))
+
+
+def _verb_of(argv: Sequence[str]) -> Optional[str]:
+    """The verb, which must come first; None for --help and for what argparse is to complain about."""
+    return argv[0] if argv and argv[0] in VERBS else None
+
+
+def _parser(verb: Optional[str]) -> argparse.ArgumentParser:
+    """All verbs with their help; only the one that is used knows its own arguments."""
+    parser = argparse.ArgumentParser(prog="fairseq-milk", description="Simultaneous translation with fairseq.")
+    verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
+    for name, (module, help) in VERBS.items():
+        subparser = verbs.add_parser(name, help=help, description=help)
+        if name == verb:
+            importlib.import_module(module).add_arguments(subparser)
+    return parser
+
+
+def _fail(verb: str, message: str) -> int:
+    print(f"fairseq-milk {verb}: {message}", file=sys.stderr)
+    return 2

@@ -1,0 +1,5 @@
+"""The criterion of the paper."""
+
+from .latency_augmented import LatencyAugmentedCriterion
+
+__all__ = ["LatencyAugmentedCriterion"]

@@ -1,0 +1,173 @@
+"""The paper's objective (section 3.3): for every sentence, its label-smoothed NLL and what its delays cost.
+
+    L = sum_(x,y)  -log p(y|x)  +  lambda C(g)
+
+Both terms are sums over sentences, so their ratio depends neither on the batch size, --update-freq, --sentence-avg and
+padding, nor on the number of workers.  In evaluation the schedule is hard: `valid_loss` is the loss of the system that
+will be decoded.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any, Dict, List, Tuple
+
+import torch
+from fairseq import utils
+from fairseq.criterions import CRITERION_REGISTRY, register_criterion
+from fairseq.criterions.label_smoothed_cross_entropy import (
+    LabelSmoothedCrossEntropyCriterion,
+    LabelSmoothedCrossEntropyCriterionConfig,
+)
+from fairseq.dataclass import ChoiceEnum
+from fairseq.logging import metrics
+from torch import Tensor
+
+from ..errors import UserError
+from ..functional import (
+    average_lagging,
+    average_proportion,
+    differentiable_average_lagging,
+    expected_delays,
+    last_position,
+    padding_mask,
+)
+from ..functional.output_loss import label_smoothed_nll
+from .collapse import ALARM
+
+NAME = "latency_augmented_label_smoothed_cross_entropy"
+LATENCIES = {"dal": differentiable_average_lagging, "ap": average_proportion}
+
+
+@dataclass
+class LatencyAugmentedConfig(LabelSmoothedCrossEntropyCriterionConfig):
+    label_smoothing: float = field(
+        default=0.1, metadata={"help": "epsilon for label smoothing, 0 means no label smoothing"}
+    )
+    latency_weight: float = field(default=0.0, metadata={"help": "lambda, the weight of the latency term"})
+    latency_metric: ChoiceEnum(list(LATENCIES)) = field(  # type: ignore[valid-type]
+        default="dal", metadata={"help": "C, what the delays cost"}
+    )
+    latency_after: int = field(
+        default=0, metadata={"help": "updates before the latency term is switched on"}
+    )
+    latency_ramp: int = field(
+        default=0, metadata={"help": "updates over which lambda then grows linearly to its value; 0: at once"}
+    )
+
+
+# fairseq has a criterion of this name that needs a SimulEval of before 2022 and cannot train the schedule
+CRITERION_REGISTRY.pop(NAME, None)
+
+
+@register_criterion(NAME, dataclass=LatencyAugmentedConfig)
+class LatencyAugmentedCriterion(LabelSmoothedCrossEntropyCriterion):
+    def __init__(
+        self,
+        task: Any,
+        sentence_avg: bool,
+        label_smoothing: float,
+        ignore_prefix_size: int = 0,
+        report_accuracy: bool = False,
+        latency_weight: float = 0.0,
+        latency_metric: str = "dal",
+        latency_after: int = 0,
+        latency_ramp: int = 0,
+    ) -> None:
+        super().__init__(task, sentence_avg, label_smoothing, ignore_prefix_size, report_accuracy)
+        if not 0 <= latency_weight < float("inf"):
+            raise UserError(f"--latency-weight must be 0 or a positive number, got {latency_weight}")
+        if not 0 <= label_smoothing < 1:
+            raise UserError(f"--label-smoothing must be at least 0 and below 1, got {label_smoothing}")
+        for option, value in (("--latency-after", latency_after), ("--latency-ramp", latency_ramp)):
+            if value < 0:
+                raise UserError(f"{option} must be 0 or a number of updates, got {value}")
+        self.latency_weight = latency_weight
+        self.latency_cost = LATENCIES[str(latency_metric)]
+        self.latency_after = latency_after
+        self.latency_ramp = latency_ramp
+
+    def current_weight(self, num_updates: int) -> float:
+        """lambda at this update: 0 until `latency_after`, then a linear ramp."""
+        since = num_updates - self.latency_after
+        if since < 0:
+            return 0.0
+        return self.latency_weight * min(1.0, (since + 1) / (self.latency_ramp + 1))
+
+    def forward(self, model: Any, sample: Dict[str, Any], reduce: bool = True) -> Tuple[Tensor, Any, Dict[str, Any]]:
+        features, extra = model(**sample["net_input"], features_only=True)
+        nll, target = self._likelihood(model, features, sample), sample["target"]
+        log, cost = self._latency(extra, target)
+        lam = self.current_weight(model.num_updates) if model.training else self.latency_weight
+        loss = nll.loss + lam * cost if lam > 0 else nll.loss
+        sample_size = target.size(0) if self.sentence_avg else sample["ntokens"]
+        log.update(
+            loss=loss.data,
+            nll_loss=nll.nll.data,
+            ntokens=sample["ntokens"],
+            nsentences=target.size(0),
+            sample_size=sample_size,
+            latency_weight=lam * target.size(0),
+        )
+        if self.report_accuracy:
+            log.update(n_correct=utils.item(nll.correct), total=utils.item(target.ne(self.padding_idx).sum()))
+        if not model.training and hasattr(model.decoder.attention, "head"):
+            log.update(self._expected(model, sample))
+        return loss, sample_size, log
+
+    def _likelihood(self, model: Any, features: Tensor, sample: Dict[str, Any]) -> Any:
+        """Output layer and label-smoothed NLL at once, so that the logits of a batch never exist together."""
+        target, output = sample["target"][:, self.ignore_prefix_size :], model.decoder.output
+        features = output.project(features[:, self.ignore_prefix_size :]).flatten(0, 1)
+        return label_smoothed_nll(
+            features, output.weight, output.bias, target.flatten(), self.eps, self.padding_idx
+        )
+
+    def _latency(self, extra: Dict[str, Tensor], target: Tensor) -> Tuple[Dict[str, Any], Tensor]:
+        """Sums over the batch: what is logged of the schedule, and C(g)."""
+        alpha, src_lengths = extra["alpha"], extra["src_lengths"]
+        tgt_lengths = target.ne(self.padding_idx).sum(1)
+        g = expected_delays(alpha)  # (B, I)
+        with torch.no_grad():
+            written = ~padding_mask(tgt_lengths, alpha.size(1))  # (B, I)
+            log = {
+                "ap": average_proportion(g, src_lengths, tgt_lengths).sum(),
+                "al": average_lagging(g, src_lengths, tgt_lengths).sum(),
+                "dal": differentiable_average_lagging(g, src_lengths, tgt_lengths).sum(),
+                "delay": (g * written).sum(),
+                "certainty": (alpha.max(-1).values * written).sum(),
+                "last_mass": (alpha[..., :].mul(_last(src_lengths, alpha)).sum(-1) * written).sum(),
+            }
+        cost = self.latency_cost(g, src_lengths, tgt_lengths).sum()
+        log["latency"] = cost.data
+        return log, cost
+
+    def _expected(self, model: Any, sample: Dict[str, Any]) -> Dict[str, Any]:
+        """The same batch under the expected schedule, beside the hard one that evaluation reports."""
+        features, extra = model(**sample["net_input"], features_only=True, hard=False)
+        log = self._latency(extra, sample["target"])[0]
+        log["nll_loss"] = self._likelihood(model, features, sample).nll.data
+        return {f"expected_{name}": log[name] for name in ("nll_loss", "ap", "al", "dal", "certainty", "last_mass")}
+
+    @classmethod
+    def reduce_metrics(cls, logging_outputs: List[Dict[str, Any]]) -> None:
+        super().reduce_metrics(logging_outputs)
+        total = {name: sum(log.get(name, 0) for log in logging_outputs) for name in logging_outputs[0]}
+        ntokens, nsentences = total["ntokens"], total["nsentences"]
+        for name in ("latency", "ap", "al", "dal", "latency_weight"):
+            metrics.log_scalar(name, total[name] / nsentences, nsentences, round=4 if "weight" in name else 3)
+        for name in ("certainty", "last_mass"):
+            metrics.log_scalar(name, total[name] / ntokens, ntokens, round=3)
+        for name in ("ap", "al", "dal"):
+            if f"expected_{name}" in total:
+                metrics.log_scalar(f"expected_{name}", total[f"expected_{name}"] / nsentences, nsentences, round=3)
+        for name in ("certainty", "last_mass"):
+            if f"expected_{name}" in total:
+                metrics.log_scalar(f"expected_{name}", total[f"expected_{name}"] / ntokens, ntokens, round=3)
+        if "expected_nll_loss" in total:
+            nll = total["expected_nll_loss"] / ntokens / torch.log(torch.tensor(2.0)).item()
+            metrics.log_scalar("expected_nll_loss", nll, ntokens, round=3)
+        ALARM.watch({name: float(value) for name, value in total.items()})
+
+
+def _last(src_lengths: Tensor, alpha: Tensor) -> Tensor:
+    """One-hot of the last source token, for every target step.  (B, 1, J)."""
+    return last_position(src_lengths, alpha[:, 0]).unsqueeze(1).to(alpha.dtype)

@@ -1,0 +1,165 @@
+"""Greedy simultaneous decoding of a batch: the one place where READ and WRITE are decided.
+
+The batched generator of `fairseq-generate` and the streaming session differ only in where the source states come from.
+A `Decoding` is handed one source state at a time and never sees more than has been read.
+"""
+
+from typing import Any, List, NamedTuple, Optional
+
+import torch
+from torch import Tensor
+
+from ..attention import Memory
+
+
+class DecodingOptions(NamedTuple):
+    """The knobs of decoding that need no training."""
+
+    min_wait: int = 1  # source tokens read before the first target token
+    max_writes: int = 0  # target tokens in a row without a READ while there is something to read; 0: any number
+    early_eos: bool = True  # may EOS be written before the whole source has been read?
+    max_len_a: float = 2.0  # EOS at the latest after max_len_a * |x| + max_len_b target tokens
+    max_len_b: int = 200
+    min_len: int = 1  # target tokens before EOS
+    unk_penalty: float = 0.0
+
+
+class Step(NamedTuple):
+    """One target token for every sentence of the batch."""
+
+    tokens: Tensor  # (B,)
+    scores: Tensor  # (B,), log-probabilities
+    delays: Tensor  # (B,), g_i
+    beta: Tensor  # (B, J), what it was looking at
+
+
+class Decoding:
+    """A batch of sentences under translation, all about to write target token i, each with its own head position.
+
+    Ask `wants_to_read`, `read` for those that do, and `write` when nobody does.
+    """
+
+    def __init__(self, model: Any, batch: int, options: DecodingOptions, room: int = 16) -> None:
+        self.decoder, self.attention, self.options = model.decoder, model.decoder.attention, options
+        dictionary = self.decoder.dictionary
+        self.pad, self.eos, self.unk = dictionary.pad(), dictionary.eos(), dictionary.unk()
+        self.i = 1
+        self.state = self.decoder.begin(batch)
+        like = self.state.c
+        self.memory: Memory = self.attention.nothing_read(batch, like, room)
+        self.tokens = torch.full((batch,), self.eos, dtype=torch.long, device=like.device)
+        self.writes = torch.zeros_like(self.tokens)  # in a row
+        self.retracted = torch.zeros_like(self.tokens, dtype=torch.bool)  # EOS came too early: read on
+        self.s = self.decoder.query(self.tokens, self.state)
+
+    @property
+    def read_so_far(self) -> Tensor:
+        return self.memory.lengths
+
+    def wants_to_read(self, exhausted: Tensor) -> Tensor:
+        """Which sentences READ before they write?  exhausted: (B,) bool, nothing is left to read.  -> (B,) bool."""
+        read, options = self.memory.lengths, self.options
+        if bool((read == 0).any()):
+            return read == 0
+        reading = ~self.attention.wants_to_write(self.s.h, self.memory, self.i) | self.retracted
+        if self.i == 1:
+            reading |= read < options.min_wait
+        if options.max_writes > 0:
+            reading |= self.writes >= options.max_writes
+        reading |= self._too_long()
+        return reading & ~exhausted
+
+    def read(self, h: Tensor, reading: Tensor) -> None:
+        """h: (B, hidden_size), the next source state of each sentence; taken by those that read."""
+        self.memory = self.attention.read(self.memory, h, reading)
+        self.writes = self.writes.masked_fill(reading, 0)
+        self.retracted = self.retracted & ~reading
+
+    def write(self, exhausted: Tensor) -> Optional[Step]:
+        """One target token for every sentence, or None if some sentence must read on first (an EOS too early)."""
+        out = self.attention.attend(self.s.h, self.memory)
+        features, state = self.decoder.write(self.s, out.c, self.state)
+        lprobs = self._constrain(torch.log_softmax(self.decoder.output(features).float(), dim=-1))
+        scores, tokens = lprobs.max(-1)
+        if not self.options.early_eos:
+            self.retracted = tokens.eq(self.eos) & ~exhausted
+            if bool(self.retracted.any()):
+                return None
+        self.i += 1
+        self.state, self.tokens, self.writes = state, tokens, self.writes + 1
+        self.s = self.decoder.query(tokens, state)
+        return Step(tokens, scores, self.memory.lengths, out.beta)
+
+    def keep(self, rows: Tensor) -> None:
+        """Only these sentences go on.  rows: (B',) indices."""
+        memory = self.memory
+        keys = {name: x[rows] for name, x in memory.keys.items()}
+        self.memory = Memory(memory.h[rows], keys, memory.lengths[rows])
+        self.state = self.state.select(rows)
+        self.s = type(self.s)(*(x[rows] for x in self.s))
+        self.tokens, self.writes, self.retracted = self.tokens[rows], self.writes[rows], self.retracted[rows]
+
+    def _too_long(self) -> Tensor:
+        """More target tokens than max_len allows for what has been read: (B,) bool."""
+        return self.i > self.options.max_len_a * self.memory.lengths + self.options.max_len_b
+
+    def _constrain(self, lprobs: Tensor) -> Tensor:
+        """Never padding, EOS neither before min_len nor later than max_len.  (B, V)."""
+        lprobs[:, self.pad] = -torch.inf
+        lprobs[:, self.unk] -= self.options.unk_penalty
+        if self.i <= self.options.min_len:
+            lprobs[:, self.eos] = -torch.inf
+        else:
+            end = self._too_long().unsqueeze(1)
+            other = torch.arange(lprobs.size(1), device=lprobs.device) != self.eos
+            lprobs = lprobs.masked_fill(end & other, -torch.inf)
+        return lprobs
+
+
+class Hypothesis:
+    """What has been written of one sentence."""
+
+    def __init__(self) -> None:
+        self.tokens: List[int] = []
+        self.scores: List[float] = []
+        self.delays: List[int] = []
+        self.attention: List[List[float]] = []
+
+
+@torch.no_grad()
+def translate(model: Any, src_tokens: Tensor, options: DecodingOptions, attention: bool = False) -> List[Hypothesis]:
+    """Translate a batch simultaneously.  src_tokens: (B, J).  attention: keep what each token looked at.
+
+    The encoder is unidirectional, so its states of the whole source are those of a stream; they are handed over one by
+    one.  Sentences that have written EOS leave the batch.
+    """
+    h, lengths = model.encoder(src_tokens)
+    hypotheses = [Hypothesis() for _ in range(h.size(0))]
+    batch = Decoding(model, h.size(0), options, room=h.size(1))
+    rows = torch.arange(h.size(0), device=h.device)  # sentences still in the batch
+    while len(rows) > 0:
+        exhausted = batch.read_so_far >= lengths[rows]
+        reading = batch.wants_to_read(exhausted)
+        if bool(reading.any()):
+            batch.read(h[rows, batch.read_so_far.clamp(max=h.size(1) - 1)], reading)
+            continue
+        step = batch.write(exhausted)
+        if step is None:
+            continue
+        _append(hypotheses, rows, step, attention)
+        going = step.tokens.ne(batch.eos).nonzero().squeeze(1)
+        if len(going) < len(rows):
+            rows = rows[going]
+            batch.keep(going)
+    return hypotheses
+
+
+def _append(hypotheses: List[Hypothesis], rows: Tensor, step: Step, attention: bool) -> None:
+    columns = zip(rows.tolist(), step.tokens.tolist(), step.scores.tolist(), step.delays.tolist())
+    for b, (row, token, score, delay) in enumerate(columns):
+        hypothesis = hypotheses[row]
+        hypothesis.tokens.append(token)
+        hypothesis.scores.append(score)
+        hypothesis.delays.append(delay)
+        if attention:
+            hypothesis.attention.append(step.beta[b, :delay].tolist())

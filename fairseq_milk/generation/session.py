@@ -1,0 +1,56 @@
+"""A sentence that is translated while it arrives: source tokens in, target tokens out as soon as they are decided."""
+
+from typing import Any, List, NamedTuple, Optional
+
+import torch
+
+from ..modules import LSTMState
+from .decoding import Decoding, DecodingOptions
+
+
+class Written(NamedTuple):
+    token: int
+    delay: int  # source tokens read when it was written
+    score: float
+    attention: List[float]
+
+
+class StreamingSession:
+    """Holds the states of encoder and decoder: a token costs the same wherever it stands, but for the attention itself.
+
+    >>> session = StreamingSession(model)                                                         # doctest: +SKIP
+    >>> for token in source: print(session.push(token))     # the last token is EOS                 # doctest: +SKIP
+    """
+
+    def __init__(self, model: Any, options: Optional[DecodingOptions] = None) -> None:
+        self.encoder = model.encoder
+        self.decoding = Decoding(model, 1, options or DecodingOptions())
+        self.source_states: Optional[List[LSTMState]] = None
+        self.source_ended = False
+        self.done = False
+
+    @torch.no_grad()
+    def push(self, token: int) -> List[Written]:
+        """One more source token has arrived (EOS: the source has ended); what is written now, EOS included."""
+        if self.source_ended:
+            raise ValueError("the source of this session has ended: begin a new session")
+        device = self.decoding.tokens.device
+        h, self.source_states = self.encoder.step(torch.tensor([token], device=device), self.source_states)
+        self.source_ended = token == self.decoding.eos
+        if self.done:
+            return []  # EOS was written before the source ended
+        self.decoding.read(h, torch.ones(1, dtype=torch.bool, device=device))
+        return self._write()
+
+    def _write(self) -> List[Written]:
+        """Write until the policy wants to read (and can)."""
+        exhausted = torch.tensor([self.source_ended], device=self.decoding.tokens.device)
+        written: List[Written] = []
+        while not self.done and not bool(self.decoding.wants_to_read(exhausted)):
+            step = self.decoding.write(exhausted)
+            if step is None:
+                continue
+            token, delay = int(step.tokens), int(step.delays)
+            written.append(Written(token, delay, float(step.scores), step.beta[0, :delay].tolist()))
+            self.done = token == self.decoding.eos
+        return written

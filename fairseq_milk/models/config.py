@@ -1,0 +1,100 @@
+"""The options of `milk_rnmt`.  The defaults are the paper's; the README lists those that the paper does not fix."""
+
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from fairseq.dataclass import ChoiceEnum, FairseqDataclass
+from fairseq.dataclass.utils import merge_with_parent
+
+from ..attention import ATTENTIONS, AttentionOptions
+from ..errors import UserError
+
+
+@dataclass
+class MilkRNMTConfig(FairseqDataclass):
+    attention: ChoiceEnum(list(ATTENTIONS)) = field(  # type: ignore[valid-type]
+        default="milk", metadata={"help": "attention mechanism"}
+    )
+    encoder_layers: int = field(default=6, metadata={"help": "LSTM layers of the encoder"})
+    decoder_layers: int = field(default=8, metadata={"help": "LSTM layers of the decoder"})
+    embed_dim: int = field(default=512, metadata={"help": "size of the word embeddings"})
+    hidden_size: int = field(default=512, metadata={"help": "units of each LSTM layer"})
+    energy_dim: int = field(default=512, metadata={"help": "hidden units of the attention energies"})
+    dropout: float = field(
+        default=0.2, metadata={"help": "dropout of embeddings and LSTM outputs (never of states or the context)"}
+    )
+    encoder_bidirectional: bool = field(
+        default=False, metadata={"help": "bidirectional encoder; reads the whole source, so soft attention only"}
+    )
+    share_all_embeddings: bool = field(
+        default=False, metadata={"help": "one embedding for source, target and output layer (needs a joined dictionary)"}
+    )
+    share_decoder_input_output_embed: bool = field(
+        default=False, metadata={"help": "one embedding for target and output layer"}
+    )
+    output_nonlinearity: bool = field(
+        default=False, metadata={"help": "h = sigmoid(o) tanh(c) as in PyTorch instead of RNMT+'s h = sigmoid(o) c"}
+    )
+    cell_clip: float = field(default=10.0, metadata={"help": "clip LSTM cells to +- this value; 0 does not clip"})
+    noise: float = field(
+        default=4.0, metadata={"help": "n, standard deviation of the noise on the monotonic energies in training"}
+    )
+    energy_bias: float = field(
+        default=-1.0, metadata={"help": "r at the start, the bias of the monotonic energies: low makes the head wait"}
+    )
+    unpreserved_mass: bool = field(
+        default=False, metadata={"help": "do not stop the head at the last source token (paper, table 3)"}
+    )
+    published_alignment: bool = field(
+        default=False, metadata={"help": "alpha by the published closed form, which loses mass; for replication"}
+    )
+    chunk_size: int = field(default=8, metadata={"help": "tokens that MoChA's soft head sees"})
+    wait_k: int = field(default=6, metadata={"help": "source tokens that wait-k reads first"})
+    emission_rate: float = field(default=1.0, metadata={"help": "target tokens that wait-k writes per source token"})
+
+    @classmethod
+    def read(cls, cfg: Any) -> "MilkRNMTConfig":
+        """From fairseq's configuration, which may come from a checkpoint older than some option: that gets its default."""
+        merged = merge_with_parent(cls(), cfg, remove_missing=True)
+        options = cls(**{f.name: getattr(merged, f.name) for f in fields(cls) if f.name != "_name"})
+        options.attention = str(options.attention)
+        options.check()
+        return options
+
+    def attention_options(self) -> AttentionOptions:
+        return AttentionOptions(
+            query_dim=self.hidden_size,
+            memory_dim=self.hidden_size,
+            energy_dim=self.energy_dim,
+            noise=self.noise,
+            energy_bias=self.energy_bias,
+            preserve_mass=not self.unpreserved_mass,
+            exact_alignment=not self.published_alignment,
+            chunk_size=self.chunk_size,
+            k=self.wait_k,
+            rate=self.emission_rate,
+        )
+
+    def check(self) -> None:
+        """Refuse what cannot work, before any data is read."""
+        for name in ("encoder_layers", "decoder_layers", "embed_dim", "hidden_size", "energy_dim"):
+            _require(getattr(self, name) >= 1, name, getattr(self, name), "must be at least 1")
+        _require(0 <= self.dropout < 1, "dropout", self.dropout, "must be at least 0 and below 1")
+        _require(0 <= self.cell_clip < float("inf"), "cell_clip", self.cell_clip, "must be 0 or a positive number")
+        _require(0 <= self.noise < float("inf"), "noise", self.noise, "must be 0 or a positive number")
+        _require(abs(self.energy_bias) < float("inf"), "energy_bias", self.energy_bias, "must be a finite number")
+        _require(self.chunk_size >= 1, "chunk_size", self.chunk_size, "must be at least 1")
+        _require(self.wait_k >= 1, "wait_k", self.wait_k, "must be at least 1")
+        _require(
+            0 < self.emission_rate < float("inf"), "emission_rate", self.emission_rate, "must be a positive number"
+        )
+        if self.encoder_bidirectional and self.attention != "soft":
+            raise UserError(
+                f"--encoder-bidirectional reads the whole source before the first word is written, so it goes with "
+                f"--attention soft only, not with --attention {self.attention}"
+            )
+
+
+def _require(condition: bool, name: str, value: object, what: str) -> None:
+    if not condition:
+        raise UserError(f"--{name.replace('_', '-')} {what}, got {value}")

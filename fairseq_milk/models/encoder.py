@@ -1,0 +1,107 @@
+"""The RNMT+ encoder: a stack of layer-normalised LSTMs over the source."""
+
+from typing import Any, List, NamedTuple, Optional, Tuple
+
+import torch
+from fairseq.models import FairseqEncoder
+from torch import Tensor, nn
+from torch.nn import functional as F  # noqa: N812
+
+from ..modules import LayerNormLSTM, LSTMState
+from .config import MilkRNMTConfig
+
+RESIDUAL_FROM = 2  # the third layer and up
+
+
+class EncoderOut(NamedTuple):
+    h: Tensor  # (B, J, hidden_size), padded on the right whatever the input's padding
+    lengths: Tensor  # (B,), EOS included
+
+
+class RNMTEncoder(FairseqEncoder):
+    """x^0 = dropout(embedding);   x^l = dropout(LSTM_l(x^{l-1})) + x^{l-1} from the third layer up.
+
+    Unidirectional, so that the states of a prefix never change; `step` gives them one at a time.
+    """
+
+    def __init__(self, cfg: MilkRNMTConfig, dictionary: Any, embedding: nn.Embedding) -> None:
+        super().__init__(dictionary)
+        self.padding_idx = dictionary.pad()
+        self.dropout = cfg.dropout
+        self.embedding = embedding
+        sizes = [cfg.embed_dim] + [cfg.hidden_size] * (cfg.encoder_layers - 1)
+        self.layers = nn.ModuleList(self.build_layer(cfg, size) for size in sizes)
+
+    @staticmethod
+    def build_layer(cfg: MilkRNMTConfig, input_size: int) -> LayerNormLSTM:
+        return LayerNormLSTM(input_size, cfg.hidden_size, cfg.output_nonlinearity, cfg.cell_clip)
+
+    def forward(self, src_tokens: Tensor, src_lengths: Optional[Tensor] = None, **unused: Any) -> EncoderOut:
+        """src_tokens: (B, J), padded on either side (fairseq-interactive always pads on the left)."""
+        tokens, lengths = right_padded(src_tokens, self.padding_idx)
+        return EncoderOut(self.encode(self._drop(self.embedding(tokens)), lengths), lengths)
+
+    def encode(self, x: Tensor, lengths: Tensor) -> Tensor:
+        """(B, J, embed_dim) -> (B, J, hidden_size).  What stands in the padding is never looked at."""
+        for index, layer in enumerate(self.layers):
+            y = self._drop(layer(x)[0])
+            x = x + y if index >= RESIDUAL_FROM else y
+        return x
+
+    def step(self, tokens: Tensor, states: Optional[List[LSTMState]]) -> Tuple[Tensor, List[LSTMState]]:
+        """One more source token a sentence.  tokens: (B,) -> h_j: (B, hidden_size) and the states after it."""
+        x, after = self.embedding(tokens), []
+        for index, layer in enumerate(self.layers):
+            state = layer.step(x, None if states is None else states[index])  # type: ignore[operator]
+            x = x + state.h if index >= RESIDUAL_FROM else state.h
+            after.append(state)
+        return x, after
+
+    def reorder_encoder_out(self, encoder_out: EncoderOut, new_order: Tensor) -> EncoderOut:
+        return EncoderOut(encoder_out.h.index_select(0, new_order), encoder_out.lengths.index_select(0, new_order))
+
+    def max_positions(self) -> int:
+        return int(1e5)
+
+    def _drop(self, x: Tensor) -> Tensor:
+        return F.dropout(x, self.dropout, self.training)
+
+
+class BidirectionalRNMTEncoder(RNMTEncoder):
+    """The offline encoder: each layer runs both ways and feeds both to the next; a projection 2H -> H at the end."""
+
+    def __init__(self, cfg: MilkRNMTConfig, dictionary: Any, embedding: nn.Embedding) -> None:
+        super().__init__(cfg, dictionary, embedding)
+        sizes = [cfg.embed_dim] + [2 * cfg.hidden_size] * (cfg.encoder_layers - 1)
+        self.layers = nn.ModuleList(self.build_layer(cfg, size) for size in sizes)
+        self.backward_layers = nn.ModuleList(self.build_layer(cfg, size) for size in sizes)
+        self.projection = nn.Linear(2 * cfg.hidden_size, cfg.hidden_size)
+
+    def encode(self, x: Tensor, lengths: Tensor) -> Tensor:
+        for index, (forwards, backwards) in enumerate(zip(self.layers, self.backward_layers)):
+            reverse = reversed_in_length(backwards(reversed_in_length(x, lengths))[0], lengths)
+            y = self._drop(torch.cat((forwards(x)[0], reverse), dim=-1))
+            x = x + y if index >= RESIDUAL_FROM else y
+        return self.projection(x)
+
+    def step(self, tokens: Tensor, states: Optional[List[LSTMState]]) -> Tuple[Tensor, List[LSTMState]]:
+        raise NotImplementedError("a bidirectional encoder cannot read token by token")
+
+
+def right_padded(tokens: Tensor, padding_idx: int) -> Tuple[Tensor, Tensor]:
+    """Rows padded on either side -> the same rows padded on the right, and their lengths; no synchronisation.
+
+    tokens: (B, J) -> (B, J), (B,).
+    """
+    size = tokens.size(1)
+    lengths = tokens.ne(padding_idx).sum(1)
+    shift = (size - lengths) * tokens[:, 0].eq(padding_idx)  # of the rows that are padded on the left
+    j = torch.arange(size, device=tokens.device)
+    return tokens.gather(1, (j + shift.unsqueeze(1)) % size), lengths
+
+
+def reversed_in_length(x: Tensor, lengths: Tensor) -> Tensor:
+    """Each sentence backwards, its padding left at the end.  (B, J, D), (B,) -> (B, J, D)."""
+    j = torch.arange(x.size(1), device=x.device)
+    index = (lengths.unsqueeze(1) - 1 - j) % x.size(1)
+    return x.gather(1, index.unsqueeze(-1).expand_as(x))

@@ -1,0 +1,78 @@
+"""`--arch milk_rnmt`: the RNMT+ translator with a choice of attention, and its named sizes."""
+
+from typing import Any, Dict, Optional, Tuple
+
+from fairseq.models import FairseqEncoderDecoderModel, register_model, register_model_architecture
+from torch import Tensor, nn
+
+from ..errors import UserError
+from .config import MilkRNMTConfig
+from .decoder import RNMTDecoder
+from .encoder import BidirectionalRNMTEncoder, RNMTEncoder
+
+
+@register_model("milk_rnmt", dataclass=MilkRNMTConfig)
+class MilkRNMT(FairseqEncoderDecoderModel):
+    """Encoder, attention and decoder of the paper (section 5.1)."""
+
+    encoder: RNMTEncoder
+    decoder: RNMTDecoder
+
+    @classmethod
+    def build_model(cls, cfg: Any, task: Any) -> "MilkRNMT":
+        options = MilkRNMTConfig.read(cfg)
+        source, target = task.source_dictionary, task.target_dictionary
+        if options.share_all_embeddings and source != target:
+            raise UserError("--share-all-embeddings needs one dictionary: run fairseq-preprocess --joined-dictionary")
+        embedding = build_embedding(target, options.embed_dim)
+        source_embedding = embedding if options.share_all_embeddings else build_embedding(source, options.embed_dim)
+        encoder_class = BidirectionalRNMTEncoder if options.encoder_bidirectional else RNMTEncoder
+        return cls(encoder_class(options, source, source_embedding), RNMTDecoder(options, target, embedding))
+
+    num_updates = 0
+
+    def set_num_updates(self, num_updates: int) -> None:
+        """Called by fairseq before every update; the criterion's latency schedule reads it."""
+        super().set_num_updates(num_updates)
+        self.num_updates = num_updates
+
+    def forward(
+        self, src_tokens: Tensor, src_lengths: Optional[Tensor], prev_output_tokens: Tensor, **kwargs: Any
+    ) -> Tuple[Tensor, Dict[str, Tensor]]:
+        return self.decoder(prev_output_tokens, encoder_out=self.encoder(src_tokens, src_lengths), **kwargs)
+
+
+def build_embedding(dictionary: Any, size: int) -> nn.Embedding:
+    """Uniform in +-0.04 as in RNMT+; the padding is zero."""
+    embedding = nn.Embedding(len(dictionary), size, padding_idx=dictionary.pad())
+    nn.init.uniform_(embedding.weight, -0.04, 0.04)
+    nn.init.zeros_(embedding.weight[dictionary.pad()])
+    return embedding
+
+
+def size(args: Any, layers: int, units: int) -> None:
+    """Both stacks `layers` deep and everything `units` wide, unless the user says otherwise."""
+    args.encoder_layers = getattr(args, "encoder_layers", layers)
+    args.decoder_layers = getattr(args, "decoder_layers", layers)
+    for name in ("embed_dim", "hidden_size", "energy_dim"):
+        setattr(args, name, getattr(args, name, units))
+
+
+@register_model_architecture("milk_rnmt", "milk_rnmt_small")
+def milk_rnmt_small(args: Any) -> None:
+    """For corpora of the size of Multi30k."""
+    size(args, layers=2, units=256)
+
+
+@register_model_architecture("milk_rnmt", "milk_rnmt_tiny")
+def milk_rnmt_tiny(args: Any) -> None:
+    """The demo's: minutes on a laptop."""
+    size(args, layers=1, units=128)
+    args.dropout = getattr(args, "dropout", 0.0)
+
+
+@register_model_architecture("milk_rnmt", "rnmt_offline")
+def rnmt_offline(args: Any) -> None:
+    """The paper's offline system: bidirectional encoder, soft attention."""
+    args.encoder_bidirectional = getattr(args, "encoder_bidirectional", True)
+    args.attention = getattr(args, "attention", "soft")

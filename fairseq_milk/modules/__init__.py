@@ -1,0 +1,5 @@
+"""What the models are built from: the layer-normalised LSTM."""
+
+from fairseq_milk.modules.layer_norm_lstm import LayerNormLSTM, LSTMLoop, LSTMState
+
+__all__ = ["LSTMLoop", "LSTMState", "LayerNormLSTM"]

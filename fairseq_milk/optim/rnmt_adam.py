@@ -1,0 +1,97 @@
+"""`--optimizer rnmt_adam`: Adam behind RNMT+'s gradient-norm guard instead of clipping (model-details 1.2).
+
+    x = log(1 + max(norm, 0.01));  m, v: moving averages (decay 0.995) of x and x^2, w of 1, all from 0
+    cap = m/w + 4 sqrt(max(v/w - (m/w)^2, 1e-6));     reject if x > cap and w > 0.75, or if the norm is not finite
+
+A rejected gradient counts as zero: Adam still moves by its momentum.  The averages learn min(x, cap).
+"""
+
+import math
+from dataclasses import dataclass, field
+from typing import Any, Callable, Dict, Optional
+
+import torch
+from fairseq.logging import metrics
+from fairseq.optim import register_optimizer
+from fairseq.optim.adam import FairseqAdam, FairseqAdamConfig
+from omegaconf import II
+from torch import Tensor
+
+
+class GradientNormGuard:
+    """Which gradient norms are out of the ordinary."""
+
+    decay, deviations, settled = 0.995, 4.0, 0.75
+
+    def __init__(self) -> None:
+        self.mean = self.square = self.weight = 0.0
+        self.rejected = 0
+
+    def rejects(self, norm: float) -> bool:
+        if not math.isfinite(norm):
+            self.rejected += 1
+            return True
+        x = math.log(max(norm, 1e-2) + 1)
+        cap = self._cap()
+        reject = x > cap and self.weight > self.settled
+        self.rejected += reject
+        self._learn(min(x, cap))
+        return reject
+
+    def _cap(self) -> float:
+        if self.weight == 0:
+            return math.inf
+        mean = self.mean / self.weight
+        variance = self.square / self.weight - mean * mean
+        return mean + self.deviations * math.sqrt(max(variance, 1e-6))
+
+    def _learn(self, x: float) -> None:
+        for name, value in (("mean", x), ("square", x * x), ("weight", 1.0)):
+            setattr(self, name, self.decay * getattr(self, name) + (1 - self.decay) * value)
+
+
+@dataclass
+class RNMTAdamConfig(FairseqAdamConfig):
+    adam_eps: float = field(default=1e-6, metadata={"help": "epsilon for Adam optimizer"})
+    fp16: bool = II("common.fp16")
+
+
+@register_optimizer("rnmt_adam", dataclass=RNMTAdamConfig)
+class RNMTAdam(FairseqAdam):
+    """In half precision fairseq wraps this optimiser: a norm that is not finite is then the loss scaler's business."""
+
+    def __init__(self, cfg: RNMTAdamConfig, params: Any) -> None:
+        super().__init__(cfg, params)
+        self.guard = GradientNormGuard()
+        self._norm: Optional[float] = None  # before clipping, where it is known
+
+    def clip_grad_norm(self, max_norm: float, aggregate_norm_fn: Optional[Callable[[Tensor], Tensor]] = None) -> Tensor:
+        norm: Tensor = super().clip_grad_norm(max_norm, aggregate_norm_fn)
+        if self.cfg.fp16:
+            return norm
+        self._norm = float(norm)
+        if not math.isfinite(self._norm):
+            return torch.zeros_like(norm)  # fairseq would end the training
+        return norm
+
+    def step(self, closure: Optional[Callable[[], float]] = None, scale: float = 1.0, groups: Any = None) -> None:
+        norm = self._norm if self._norm is not None else self._total_norm()
+        self._norm = None
+        if self.guard.rejects(norm):
+            for p in self.params:
+                if p.grad is not None:
+                    p.grad.zero_()
+        metrics.log_scalar("rejected_steps", self.guard.rejected, weight=0, priority=650)
+        super().step(closure, scale, groups)
+
+    def _total_norm(self) -> float:
+        norms = [p.grad.float().norm() for p in self.params if p.grad is not None]
+        return float(torch.stack(norms).norm()) if norms else 0.0
+
+    def state_dict(self) -> Dict[str, Any]:
+        return {**super().state_dict(), "guard": dict(vars(self.guard))}
+
+    def load_state_dict(self, state_dict: Dict[str, Any], optimizer_overrides: Optional[Dict[str, Any]] = None) -> None:
+        state_dict = dict(state_dict)
+        vars(self.guard).update(state_dict.pop("guard", {}))
+        super().load_state_dict(state_dict, optimizer_overrides)

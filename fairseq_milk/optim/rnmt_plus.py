@@ -1,0 +1,69 @@
+"""`--lr-scheduler rnmt_plus`: the learning rate of RNMT+ (Chen et al. 2018).
+
+    lr(t) = lr * min(1 + t (n - 1) / (n p),  n,  n (2n)^((s - n t) / (e - s))),    never below lr / 2 once n t >= e
+
+t updates made, n replicas, p warm-up updates a replica, s and e where the decay starts and ends, counted in n t.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any, List, Optional
+
+from fairseq.dataclass import FairseqDataclass
+from fairseq.optim.lr_scheduler import FairseqLRScheduler, register_lr_scheduler
+from omegaconf import II
+
+from ..errors import UserError
+
+
+@dataclass
+class RNMTPlusScheduleConfig(FairseqDataclass):
+    lr_replicas: int = field(
+        default=32,
+        metadata={"help": "n of the schedule; not the world size, so that one GPU can follow the paper's 32"},
+    )
+    lr_warmup: int = field(default=500, metadata={"help": "p: warm-up updates for each replica"})
+    lr_decay_start: int = field(default=600000, metadata={"help": "s: where the decay starts, in updates x replicas"})
+    lr_decay_end: int = field(default=1200000, metadata={"help": "e: where the decay ends, in updates x replicas"})
+    lr: List[float] = II("optimization.lr")
+
+
+def rnmt_plus_multiplier(t: int, n: int, p: int, s: int, e: int) -> float:
+    """What the base learning rate is multiplied with at update t; 1 at the start, n at the peak, 1/2 at the end.
+
+    As in the authors' codebase the decay never starts before the warm-up has ended, at n t = n (n p + 1).
+    """
+    warm_end = n * p
+    start = max(warm_end + 1, s / n)
+    end = e / n
+    if t <= warm_end:
+        return 1 + (n - 1) * t / warm_end
+    if t <= start:
+        return float(n)
+    if t >= end:
+        return 0.5
+    return float(n * (2.0 * n) ** ((start - t) / (end - start)))
+
+
+@register_lr_scheduler("rnmt_plus", dataclass=RNMTPlusScheduleConfig)
+class RNMTPlusSchedule(FairseqLRScheduler):
+    def __init__(self, cfg: RNMTPlusScheduleConfig, optimizer: Any) -> None:
+        super().__init__(cfg, optimizer)
+        for name in ("lr_replicas", "lr_warmup"):
+            if getattr(cfg, name) < 1:
+                raise UserError(f"--{name.replace('_', '-')} must be at least 1, got {getattr(cfg, name)}")
+        if not max(0, cfg.lr_replicas * (cfg.lr_replicas * cfg.lr_warmup + 1)) < cfg.lr_decay_end > cfg.lr_decay_start >= 0:
+            raise UserError(
+                f"--lr-decay-end must come after --lr-decay-start and after the warm-up, which ends at "
+                f"{cfg.lr_replicas**2 * cfg.lr_warmup} updates x replicas, got {cfg.lr_decay_end}"
+            )
+        self.step_update(0)
+
+    def step_update(self, num_updates: int) -> float:
+        c = self.cfg
+        multiplier = rnmt_plus_multiplier(num_updates, c.lr_replicas, c.lr_warmup, c.lr_decay_start, c.lr_decay_end)
+        self.optimizer.set_lr(c.lr[0] * multiplier)
+        return float(self.optimizer.get_lr())
+
+    def step(self, epoch: int, val_loss: Optional[float] = None) -> float:
+        super().step(epoch, val_loss)
+        return float(self.optimizer.get_lr())

@@ -1,0 +1,163 @@
+"""One translated sentence with its schedule, and how its subwords make words.
+
+Everything that measures, stores or draws a schedule starts from a `Record`.
+"""
+
+from itertools import accumulate
+from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Sequence
+
+BPE = "@@"  # subword-nmt: at the end of a subword that its word does not end with
+SENTENCEPIECE = "▁"  # sentencepiece: at the start of a piece that begins a word
+
+
+class Record(NamedTuple):
+    """One sentence as the model saw it: subwords, without EOS.
+
+    delays: g_i, source tokens that had been read when y_i was written, one for each token of `hypothesis` and one more
+    for EOS if EOS was written.  The source EOS is a token that can be read: g_i is in 0 .. len(source) + 1.
+    attention: optional, one row for each delay.  text, reference_text: optional, detokenised, for BLEU.
+    """
+
+    id: int
+    source: Sequence[str]
+    hypothesis: Sequence[str]
+    delays: Sequence[int]
+    reference: Optional[Sequence[str]] = None
+    attention: Optional[Sequence[Sequence[float]]] = None
+    text: Optional[str] = None
+    reference_text: Optional[str] = None
+
+    @property
+    def eos_written(self) -> bool:
+        """False if the hypothesis was cut before its EOS."""
+        return len(self.delays) == len(self.hypothesis) + 1
+
+    def check(self) -> "Record":
+        """The record itself if its delays fit its tokens, else a ValueError of one sentence."""
+        if len(self.delays) - len(self.hypothesis) not in (0, 1):
+            raise ValueError(
+                f"sentence {self.id} has {len(self.delays)} delays for a hypothesis of {len(self.hypothesis)} tokens "
+                "(expected one a token and one for EOS)"
+            )
+        if self.delays and not 0 <= min(self.delays) <= max(self.delays) <= len(self.source) + 1:
+            raise ValueError(
+                f"sentence {self.id} has delays from {min(self.delays)} to {max(self.delays)}, but its source has "
+                f"{len(self.source)} tokens and EOS"
+            )
+        return self
+
+    def to_dict(self) -> Dict[str, Any]:
+        """What a line of generate-<subset>.jsonl holds; the optional fields only if they are there."""
+        optional = {"attention", "text", "reference_text"}
+        return {key: value for key, value in self._asdict().items() if value is not None or key not in optional}
+
+    @classmethod
+    def from_dict(cls, fields: Dict[str, Any]) -> "Record":
+        """The inverse of `to_dict`; other keys (the scores) are ignored.  ValueError if a field is missing or wrong."""
+        for key in ("id", "source", "hypothesis", "delays"):
+            if key not in fields:
+                raise ValueError(f"no field '{key}'")
+        record = cls(**{key: fields[key] for key in cls._fields if key in fields})
+        if not _is_int(record.id):
+            raise ValueError(f"'id' must be a whole number, got {record.id!r}")
+        for key in ("source", "hypothesis", "reference"):
+            tokens = fields.get(key)
+            if tokens is None and key == "reference":
+                continue
+            if not isinstance(tokens, list) or not all(isinstance(token, str) for token in tokens):
+                raise ValueError(f"'{key}' must be a list of strings")
+        if not isinstance(record.delays, list) or not all(map(_is_int, record.delays)):
+            raise ValueError("'delays' must be a list of whole numbers")
+        return record.check()
+
+
+def _is_int(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+class LatencyLog:
+    """The records of the generation under way: the task adds to it, the scorer reads it.
+
+    fairseq gives a scorer strings only, so the delays take this way round.  `clear` starts a new list and leaves the
+    old one to whoever holds it: a scorer of an earlier generation in the same process keeps its own figures.  Add to it
+    from generation, not from validation during training, where nothing clears it.
+    """
+
+    def __init__(self) -> None:
+        self._records: List[Record] = []
+
+    @property
+    def records(self) -> List[Record]:
+        return self._records
+
+    def add(self, record: Record) -> None:
+        self._records.append(record)
+
+    def clear(self) -> None:
+        self._records = []
+
+
+LATENCY = LatencyLog()
+
+
+class Markers(NamedTuple):
+    """How the subwords of each side are marked: `BPE`, `SENTENCEPIECE`, or None where every token is a word."""
+
+    source: Optional[str] = None
+    target: Optional[str] = None
+
+
+def find_markers(records: Iterable[Record]) -> Markers:
+    """The marks in use, found over a corpus (a single short sentence may have none)."""
+    records = list(records)
+    target = (tokens for r in records for tokens in (r.hypothesis, r.reference or ()))
+    return Markers(find_marker(r.source for r in records), find_marker(target))
+
+
+def find_marker(sentences: Iterable[Sequence[str]]) -> Optional[str]:
+    """The more frequent of the two marks in these tokens, None if neither occurs."""
+    bpe = pieces = 0
+    for tokens in sentences:
+        bpe += sum(token.endswith(BPE) for token in tokens)
+        pieces += sum(token.startswith(SENTENCEPIECE) for token in tokens)
+    if not bpe and not pieces:
+        return None
+    return BPE if bpe > pieces else SENTENCEPIECE
+
+
+def word_starts(tokens: Sequence[str], marker: Optional[str]) -> List[bool]:
+    """Whether each subword begins a word, so that sum(word_starts(...)) counts the words.
+
+    A bare sentencepiece mark begins a word only if the next piece belongs to it.
+    """
+    if marker is None:
+        return [True] * len(tokens)
+    if marker == BPE:
+        return [i == 0 or not tokens[i - 1].endswith(BPE) for i in range(len(tokens))]
+    starts = []
+    for i, token in enumerate(tokens):
+        if token == SENTENCEPIECE:
+            starts.append(i + 1 < len(tokens) and not tokens[i + 1].startswith(SENTENCEPIECE))
+        else:
+            starts.append(token.startswith(SENTENCEPIECE) or i == 0)
+    return starts
+
+
+def words_begun(tokens: Sequence[str], marker: Optional[str]) -> List[int]:
+    """[0, ..., W]: how many words the first d subwords belong to, for d = 0 .. len(tokens)."""
+    return [0, *accumulate(map(int, word_starts(tokens, marker)))]
+
+
+def word_ends(tokens: Sequence[str], marker: Optional[str]) -> List[int]:
+    """The position of the last subword of each word."""
+    starts = [i for i, begins in enumerate(word_starts(tokens, marker)) if begins]
+    return [i - 1 for i in starts[1:]] + ([len(tokens) - 1] if starts else [])
+
+
+def join_words(tokens: Sequence[str], marker: Optional[str]) -> str:
+    """The words as text, as fairseq's --remove-bpe makes it."""
+    if marker == BPE:
+        return (" ".join(tokens) + " ").replace(BPE + " ", "").rstrip()
+    if marker == SENTENCEPIECE:
+        return " ".join("".join(tokens).replace(SENTENCEPIECE, " ").split())
+    return " ".join(tokens)

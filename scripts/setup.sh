@@ -1,0 +1,141 @@
+#!/usr/bin/env bash
+# Makes .venv with everything that fairseq_milk, its tests and its examples need. Run again, it finishes at once.
+#
+#   scripts/setup.sh               .venv
+#   scripts/setup.sh --simuleval   also .venv-simuleval: .venv seen through, with SimulEval and its old pins on top
+#
+#   PYTHON         the interpreter, 3.8 to 3.12 (default python3)
+#   TORCH_VERSION  another torch than the one in scripts/constraints.txt
+#
+# fairseq's own build requirements ask for the newest torch, several gigabytes of it. So torch comes first, at its pinned
+# version, and fairseq is built against that one (--no-build-isolation). pip keeps the wheel, so the next set-up is fast.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+root=$PWD
+python=${PYTHON:-python3}
+log=/dev/null
+
+die() {
+  echo "setup: $*" >&2
+  exit 1
+}
+
+# The stamp of an environment is `unfinished`, or `PLACE CONTENTS`: digests of where and for which Python it was made, and
+# of what was installed. An environment without a stamp was made by someone else: it is added to, never removed.
+stamp_of() { echo "$1/.setup-stamp"; }
+
+read_stamp() { cat "$(stamp_of "$1")" 2>/dev/null || true; }
+
+digest() {
+  "$python" - "$@" <<'PY'
+import hashlib, os, sys
+root, *files = sys.argv[1:]
+digest = lambda *parts: hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
+contents = [open(name, encoding="utf-8").read() for name in files] + [os.environ.get("TORCH_VERSION", "")]
+print(digest(root, sys.version, sys.executable), digest(*contents))
+PY
+}
+
+check_python() {
+  local version
+  command -v "$python" >/dev/null || die "there is no '$python' here: install Python 3.8 to 3.12, or set PYTHON to it."
+  version=$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])') || die "'$python' does not run."
+  case $version in
+    3.8 | 3.9 | 3.10 | 3.11 | 3.12) ;;
+    *) die "'$python' is Python $version, and fairseq needs 3.8 to 3.12: set PYTHON to one of these." ;;
+  esac
+}
+
+check_builds() {
+  local compiler=${CXX:-c++} include
+  "$python" -c 'import ensurepip, venv' 2>/dev/null ||
+    die "'$python' has no venv module: install it (Debian and Ubuntu: apt-get install python3-venv)."
+  command -v "${compiler%% *}" >/dev/null ||
+    die "there is no C++ compiler '$compiler', which fairseq is built with: install one (Debian and Ubuntu: apt-get install g++)."
+  include=$("$python" -c 'import sysconfig; print(sysconfig.get_path("include"))')
+  [[ -f $include/Python.h ]] ||
+    die "'$python' has no header files, which fairseq is built with: install them (Debian and Ubuntu: apt-get install python3-dev)."
+}
+
+step() {
+  local what=$1 start=$SECONDS
+  shift
+  printf '  %s ... ' "$what"
+  if ! "$@" >>"$log" 2>&1; then
+    printf 'failed\n'
+    tail -n 15 "$log" >&2
+    die "'$what' failed: the end of $log is above."
+  fi
+  printf '%d s\n' $((SECONDS - start))
+}
+
+make_venv() {
+  local venv=$1 place=$2 stamp
+  shift 2
+  stamp=$(read_stamp "$venv")
+  if [[ -n $stamp && $stamp != "$place "* ]]; then
+    rm -rf "$venv" # interrupted, or copied from elsewhere, or for another Python
+  fi
+  if [[ -n $stamp || ! -e $venv ]]; then
+    mkdir -p "$venv"
+    echo unfinished >"$(stamp_of "$venv")"
+  fi
+  log=$root/$venv/setup.log
+  : >"$log"
+  [[ -x $venv/bin/python ]] || step "$venv with $("$python" --version)" "$python" -m venv "$@" "$venv"
+}
+
+# --no-compile: Python compiles what is imported when it is imported, which takes a third off the whole set-up.
+pip_install() {
+  local venv=$1
+  shift
+  "$venv/bin/python" -m pip install --no-compile --progress-bar off --no-input --disable-pip-version-check \
+    -c "$root/.venv/constraints.txt" "$@"
+}
+
+set_up() {
+  local key=$1
+  check_builds
+  make_venv .venv "${key% *}"
+  if [[ -n ${TORCH_VERSION:-} ]]; then
+    { grep -v '^torch==' scripts/constraints.txt && echo "torch==$TORCH_VERSION"; } >.venv/constraints.txt
+  else
+    cp scripts/constraints.txt .venv/constraints.txt
+  fi
+  step "torch and what builds fairseq" pip_install .venv pip setuptools wheel cython numpy torch
+  step "fairseq, the tools and fairseq_milk (the first time fairseq is compiled: some 4 minutes)" \
+    pip_install .venv --no-build-isolation -e '.[test]'
+  step "does it import" .venv/bin/python -W ignore -c 'import fairseq, torch'
+  echo "$key" >"$(stamp_of .venv)"
+}
+
+set_up_simuleval() {
+  local key=$1
+  make_venv .venv-simuleval "${key% *}" --without-pip
+  # Its own packages come first on the path, then those of .venv, pip among them, whose own .pth files are followed.
+  .venv-simuleval/bin/python - "$(.venv/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')" <<'PY'
+import pathlib, sys, sysconfig
+pth = pathlib.Path(sysconfig.get_path("purelib")) / "zz_fairseq_milk_venv.pth"
+pth.write_text("import site; site.addsitedir(%r)\n" % sys.argv[1])
+PY
+  step "SimulEval" pip_install .venv-simuleval 'fairseq-milk[simuleval]'
+  step "does it import" .venv-simuleval/bin/python -W ignore -c 'import fairseq, simuleval'
+  echo "$key" >"$(stamp_of .venv-simuleval)"
+}
+
+main() {
+  local simuleval=false start=$SECONDS key
+  case "$#:${1:-}" in
+    0:) ;;
+    1:--simuleval) simuleval=true ;;
+    *) die "usage: scripts/setup.sh [--simuleval]" ;;
+  esac
+  trap 'echo; echo "setup: interrupted; run it again to finish." >&2; exit 130' INT TERM
+  check_python
+  key=$(digest "$root" setup.py scripts/constraints.txt scripts/setup.sh)
+  [[ $(read_stamp .venv) == "$key" ]] || set_up "$key"
+  [[ $simuleval == false || $(read_stamp .venv-simuleval) == "$key" ]] || set_up_simuleval "$key"
+  echo "set up in $((SECONDS - start)) s: .venv/bin/python"
+}
+
+main "$@"

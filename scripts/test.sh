@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# Sets up .venv, then lints, type-checks and tests. Arguments go to pytest: scripts/test.sh -k alignment -x
+# All three run even if one fails; the exit code says whether all passed. Tests run in parallel: -n0 runs them in one process.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+bash scripts/setup.sh
+
+failed=()
+run() {
+  local name=$1
+  shift
+  echo "== $name"
+  "$@" || failed+=("$name")
+}
+
+# mypy refuses a folder that has no Python file in it.
+sources=()
+for folder in fairseq_milk tests examples scripts; do
+  if [[ -n $(find "$folder" -name '*.py' -print -quit 2>/dev/null) ]]; then
+    sources+=("$folder")
+  fi
+done
+
+run ruff .venv/bin/python -m ruff check "${sources[@]}" setup.py
+run mypy .venv/bin/python -m mypy "${sources[@]}"
+# One thread a worker, or the workers' thread pools fight for the cores. Tests marked xdist_group share a worker.
+OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 run pytest \
+  .venv/bin/python -m pytest -n auto --maxprocesses 4 --dist loadgroup "$@"
+
+if ((${#failed[@]})); then
+  echo "failed: ${failed[*]}" >&2
+  exit 1
+fi

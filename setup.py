@@ -1,0 +1,53 @@
+"""Package metadata of fairseq_milk. `scripts/setup.sh` installs it with everything it needs."""
+
+import re
+from pathlib import Path
+
+from setuptools import find_packages, setup
+
+ROOT = Path(__file__).resolve().parent
+
+
+def read_version() -> str:
+    """The version, read as text: importing the package would need torch and fairseq at build time."""
+    text = (ROOT / "fairseq_milk" / "version.py").read_text(encoding="utf-8")
+    match = re.search(r'^__version__ = "([^"]+)"$', text, flags=re.MULTILINE)
+    if match is None:
+        raise RuntimeError("fairseq_milk/version.py has no line `__version__ = \"...\"`")
+    return match.group(1)
+
+
+def read_readme() -> str:
+    readme = ROOT / "README.md"
+    return readme.read_text(encoding="utf-8") if readme.is_file() else ""
+
+
+setup(
+    name="fairseq-milk",
+    version=read_version(),
+    description="Simultaneous translation with monotonic infinite lookback attention (MILk), a plugin for fairseq",
+    long_description=read_readme(),
+    long_description_content_type="text/markdown",
+    author="fairseq_milk contributors",
+    license="MIT",
+    packages=find_packages(include=["fairseq_milk", "fairseq_milk.*"]),
+    package_data={"fairseq_milk": ["py.typed"]},
+    zip_safe=False,
+    python_requires=">=3.8,<3.13",
+    install_requires=[
+        # Both give the import package `fairseq`; the first cannot be imported on Python 3.11 and later.
+        'fairseq==0.12.2; python_version < "3.11"',
+        'fairseq-fixed==0.12.3.1; python_version >= "3.11"',
+        "torch>=1.13",
+        "sacrebleu>=2.3",
+        "subword-nmt",
+        "sacremoses",
+        "matplotlib",
+        "PyYAML",
+    ],
+    extras_require={
+        "simuleval": ["SimulEval==1.1.4"],
+        "test": ["pytest", "pytest-xdist", "hypothesis", "ruff", "mypy", "types-PyYAML"],
+    },
+    entry_points={"console_scripts": ["fairseq-milk=fairseq_milk.cli:main"]},
+)
