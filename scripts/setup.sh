@@ -21,7 +21,8 @@ die() {
 }
 
 # The stamp of an environment is `unfinished`, or `PLACE CONTENTS`: digests of where and for which Python it was made, and
-# of what was installed. An environment without a stamp was made by someone else: it is added to, never removed.
+# of what was installed (`failed` if pip gave up: it is then added to). One that is unfinished was interrupted: it is made
+# anew. One without a stamp was made by someone else: it is added to, never removed.
 stamp_of() { echo "$1/.setup-stamp"; }
 
 read_stamp() { cat "$(stamp_of "$1")" 2>/dev/null || true; }
@@ -73,13 +74,18 @@ make_venv() {
   local venv=$1 place=$2 stamp
   shift 2
   stamp=$(read_stamp "$venv")
-  if [[ -n $stamp && $stamp != "$place "* ]]; then
-    rm -rf "$venv" # interrupted, or copied from elsewhere, or for another Python
+  rm -rf "$venv.old"
+  rmdir "$venv" 2>/dev/null || true
+  if [[ -n $stamp && $stamp != "$place "* ]]; then # interrupted, or copied from elsewhere, or for another Python
+    mv "$venv" "$venv.old"                         # at once: half of an environment is never left under its name
+    rm -rf "$venv.old"
   fi
   if [[ -n $stamp || ! -e $venv ]]; then
     mkdir -p "$venv"
     echo unfinished >"$(stamp_of "$venv")"
   fi
+  [[ -n $stamp || -f $venv/pyvenv.cfg || -f $(stamp_of "$venv") ]] ||
+    die "$root/$venv is in the way and is not a virtual environment: remove it."
   log=$root/$venv/setup.log
   : >"$log"
   [[ -x $venv/bin/python ]] || step "$venv with $("$python" --version)" "$python" -m venv "$@" "$venv"
@@ -87,38 +93,40 @@ make_venv() {
 
 # --no-compile: Python compiles what is imported when it is imported, which takes a third off the whole set-up.
 pip_install() {
-  local venv=$1
-  shift
-  "$venv/bin/python" -m pip install --no-compile --progress-bar off --no-input --disable-pip-version-check \
-    -c "$root/.venv/constraints.txt" "$@"
+  local venv=$1 place=$2
+  shift 2
+  PIP_REQUIRE_VIRTUALENV=1 "$venv/bin/python" -m pip install --no-compile --progress-bar off --no-input --disable-pip-version-check \
+    -c "$root/.venv/constraints.txt" "$@" && return
+  [[ ! -f $(stamp_of "$venv") ]] || echo "$place failed" >"$(stamp_of "$venv")"
+  return 1
 }
 
 set_up() {
-  local key=$1
+  local key=$1 place=${1% *}
   check_builds
-  make_venv .venv "${key% *}"
+  make_venv .venv "$place"
   if [[ -n ${TORCH_VERSION:-} ]]; then
     { grep -v '^torch==' scripts/constraints.txt && echo "torch==$TORCH_VERSION"; } >.venv/constraints.txt
   else
     cp scripts/constraints.txt .venv/constraints.txt
   fi
-  step "torch and what builds fairseq" pip_install .venv pip setuptools wheel cython numpy torch
+  step "torch and what builds fairseq" pip_install .venv "$place" pip setuptools wheel cython numpy torch
   step "fairseq, the tools and fairseq_milk (the first time fairseq is compiled: some 4 minutes)" \
-    pip_install .venv --no-build-isolation -e '.[test]'
+    pip_install .venv "$place" --no-build-isolation -e '.[test]'
   step "does it import" .venv/bin/python -W ignore -c 'import fairseq, torch'
   echo "$key" >"$(stamp_of .venv)"
 }
 
 set_up_simuleval() {
-  local key=$1
-  make_venv .venv-simuleval "${key% *}" --without-pip
+  local key=$1 place=${1% *}
+  make_venv .venv-simuleval "$place" --without-pip
   # Its own packages come first on the path, then those of .venv, pip among them, whose own .pth files are followed.
   .venv-simuleval/bin/python - "$(.venv/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')" <<'PY'
 import pathlib, sys, sysconfig
 pth = pathlib.Path(sysconfig.get_path("purelib")) / "zz_fairseq_milk_venv.pth"
 pth.write_text("import site; site.addsitedir(%r)\n" % sys.argv[1])
 PY
-  step "SimulEval" pip_install .venv-simuleval 'fairseq-milk[simuleval]'
+  step "SimulEval" pip_install .venv-simuleval "$place" 'fairseq-milk[simuleval]'
   step "does it import" .venv-simuleval/bin/python -W ignore -c 'import fairseq, simuleval'
   echo "$key" >"$(stamp_of .venv-simuleval)"
 }

@@ -162,12 +162,15 @@ def enumerate_stops(p: Any, preserve_mass: bool = True) -> Iterator[Tuple[Any, S
     """Every table z in {0, 1}^(I x J) with its probability and the stops (t_1, .., t_I) that the head makes on it.
 
     p: (I, J), a tensor or nested lists.  2^(I J) tables; the same stops come up many times (see `stop_distribution`).
+    preserve_mass: p_{i,|x|} = 1, so that z = 1 in the last column of every table.
     """
     rows = [list(row) for row in p]
     tgt_size, src_size = len(rows), len(rows[0])
     if preserve_mass:
         rows = [row[:-1] + [1.0] for row in rows]
-    for table in itertools.product((0, 1), repeat=tgt_size * src_size):
+    last_column = (1,) if preserve_mass else (0, 1)
+    decisions = ([(0, 1)] * (src_size - 1) + [last_column]) * tgt_size
+    for table in itertools.product(*decisions):
         z = [table[i * src_size : (i + 1) * src_size] for i in range(tgt_size)]
         probability: Any = 1.0
         for i in range(tgt_size):

@@ -290,7 +290,9 @@ def test_scorer_takes_its_convention_from_the_command_line() -> None:
     scorer = build_scorer("--latency-unit", "word", "--latency-eos", "no", "--latency-length", "reference")
     assert scorer.convention == SIMULEVAL
     assert build_scorer().convention == PAPER
-    assert "tok:intl" in str(build_scorer("--sacrebleu-tokenizer", "intl").bleu.get_signature())
+    scorer = build_scorer("--sacrebleu-tokenizer", "intl", "--sacrebleu-lowercase")
+    scorer.add_string("a", "a")
+    assert "case:lc|eff:no|tok:intl" in scorer.result_string()
 
 
 def test_two_generations_in_one_process_do_not_mix() -> None:

@@ -358,8 +358,10 @@ def main(arguments: Optional[Sequence[str]] = None) -> None:
     options = parser.parse_args(arguments)
     try:
         corpus = write_corpus(options.out, {split: getattr(options, split) for split in SPLITS}, options.seed)
-    except (ValueError, OSError) as error:
+    except ValueError as error:
         parser.error(str(error))
+    except OSError as error:
+        parser.error(f"Cannot write to {options.out}: {error.strerror}.")
     sizes = ", ".join(f"{len(corpus[split])} {split}" for split in SPLITS)
     print(f"{options.out}: {sizes} sentences.")
     try:

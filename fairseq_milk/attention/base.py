@@ -1,7 +1,7 @@
 """The interface of the mechanisms: one object with an expected half for training and an incremental half for decoding.
 
-A mechanism is *where it stops* times *how far back it looks*.  In training it is asked for the expected context of every
-target step; in decoding it is asked, given only what has been read, whether to write, and then what it sees.
+A mechanism is *where it stops* times *how far back it looks*.  In training it is asked for the expected context of
+every target step; in decoding it is asked, given only what has been read, whether to write, and then what it sees.
 """
 
 from abc import ABC, abstractmethod
@@ -22,6 +22,7 @@ class AttentionOptions(NamedTuple):
     energy_dim: int
     noise: float = 4.0  # n: standard deviation of the pre-sigmoid noise
     energy_bias: float = -1.0  # r at the start
+    head_pace: float = 1.0  # how much faster than the other parameters r and g learn
     preserve_mass: bool = True
     exact_alignment: bool = True  # False: the published closed form
     chunk_size: int = 8  # w of MoChA
@@ -128,7 +129,8 @@ def context(beta: Tensor, memory: Memory) -> Tensor:
 def stopped_at(lengths: Tensor, like: Tensor) -> Tensor:
     """alpha of a head that has stopped for certain: one-hot at position `lengths`.  (B,), (B, J) -> (B, J)."""
     size = like.size(-1)
-    return (padding_mask(lengths, size) ^ padding_mask(lengths - 1, size)).to(like.dtype)
+    stop = padding_mask(lengths, size) ^ padding_mask(lengths - 1, size)
+    return stop.to(torch.promote_types(like.dtype, torch.float32))
 
 
 def _double(buffer: Tensor) -> Tensor:

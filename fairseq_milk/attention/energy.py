@@ -34,13 +34,18 @@ class MonotonicEnergy(AdditiveEnergy):
 
     g starts at 1 / sqrt(d) and keeps the energies small, r at `bias`: the further below zero, the longer the head waits
     at first.  A sigmoid saturates where a softmax does not, hence the normalised v and the two scalars.
+
+    Adam moves a parameter by at most the learning rate a step, and r and g have a long way to go: they are stored as
+    r / pace and g / pace, and so move `pace` times as fast.
     """
 
-    def __init__(self, query_dim: int, memory_dim: int, energy_dim: int, bias: float) -> None:
+    def __init__(self, query_dim: int, memory_dim: int, energy_dim: int, bias: float, pace: float) -> None:
         super().__init__(query_dim, memory_dim, energy_dim)
+        self.pace = pace
         self.b = nn.Parameter(torch.zeros(energy_dim))
-        self.g = nn.Parameter(torch.tensor(1 / math.sqrt(energy_dim)))
-        self.r = nn.Parameter(torch.tensor(float(bias)))
+        self.g = nn.Parameter(torch.tensor(1 / math.sqrt(energy_dim) / pace))
+        self.r = nn.Parameter(torch.tensor(float(bias) / pace))
 
     def forward(self, keys: Tensor, s: Tensor) -> Tensor:
-        return additive_energy(keys, torch.addmm(self.b, s, self.w_q), self.g * self.v / self.v.norm()) + self.r
+        v = self.pace * self.g * self.v / self.v.norm()
+        return additive_energy(keys, torch.addmm(self.b, s, self.w_q), v) + self.pace * self.r

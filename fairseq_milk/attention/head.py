@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from ..functional import expected_alignment, expected_alignment_parallel
+from ..functional.masking import at_least_float32
 from .base import AttentionOptions, AttentionState, Memory
 from .energy import MonotonicEnergy
 
@@ -18,7 +19,9 @@ class BernoulliHead(MonotonicEnergy):
     """
 
     def __init__(self, options: AttentionOptions) -> None:
-        super().__init__(options.query_dim, options.memory_dim, options.energy_dim, options.energy_bias)
+        super().__init__(
+            options.query_dim, options.memory_dim, options.energy_dim, options.energy_bias, options.head_pace
+        )
         self.noise = options.noise
         self.preserve_mass = options.preserve_mass
         self.alignment = expected_alignment if options.exact_alignment else expected_alignment_parallel
@@ -28,7 +31,7 @@ class BernoulliHead(MonotonicEnergy):
         """alpha_i.  (B, J)."""
         e = self(keys, s).to(state.alpha.dtype)
         if hard:
-            e = torch.where(e > self._limit(), math.inf, -math.inf).to(e.dtype)
+            e = torch.where(self._decides(e), math.inf, -math.inf).to(e.dtype)
             return expected_alignment(e, state.alpha, memory.lengths)  # the last token is always a stop
         if self.training and self.noise > 0:
             e = e + self.noise * torch.randn_like(e)
@@ -37,7 +40,9 @@ class BernoulliHead(MonotonicEnergy):
     def stops(self, s: Tensor, keys: Tensor, memory: Memory) -> Tensor:
         """Does the head stop on the token read last?  (B,) bool."""
         last = keys[torch.arange(keys.size(0), device=keys.device), memory.lengths - 1]  # (B, energy_dim)
-        return self(last.unsqueeze(1), s).squeeze(1) > self._limit()
+        return self._decides(self(last.unsqueeze(1), s).squeeze(1))
 
-    def _limit(self) -> float:
-        return math.log(self.threshold / (1 - self.threshold))
+    def _decides(self, e: Tensor) -> Tensor:
+        """[p > threshold], by the energy: [e > 0] by default.  Half precision would round the limit too."""
+        stop: Tensor = at_least_float32(e) > math.log(self.threshold / (1 - self.threshold))
+        return stop

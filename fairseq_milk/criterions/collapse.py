@@ -2,55 +2,72 @@
 
 import logging
 import math
-from typing import Dict, Optional, Set
+from typing import Dict, Set, Tuple
+
+import torch.distributed as dist
 
 logger = logging.getLogger(__name__)
 
-PATIENCE = 500  # updates in a row before a standstill is called a collapse
+PATIENCE = 500  # updates for which training must have been at a standstill
+HARD_PATIENCE = 2000  # the same for validation, whose hard schedule reads everything while a head is still undecided
 
 
 class CollapseAlarm:
-    """Watches the sums that the criterion logs, update by update."""
+    """Watches the sums that the criterion logs, of every update and of every batch of validation.
+
+    Validation counts by itself: its schedule is hard, and pre-sigmoid noise hides in training what will be decoded.
+    """
+
+    names = ("loss", "ntokens", "latency_weight", "last_mass", "delay", "training", "learned")
 
     def __init__(self) -> None:
         self.reset()
 
     def reset(self) -> None:
+        """A new training begins."""
+        self.updates = 0
+        self.pressed = False  # lambda > 0 in the last update
+        self.well: Dict[Tuple[str, bool], int] = {}  # when a symptom was last absent
         self.said: Set[str] = set()
-        self.streak: Dict[str, int] = {}
 
     def watch(self, total: Dict[str, float]) -> None:
-        for name, happening in self._symptoms(total).items():
-            self.streak[name] = self.streak.get(name, 0) + 1 if happening else 0
-            patience = 1 if name == "nan" else PATIENCE
-            if self.streak[name] >= patience and name not in self.said:
-                self.said.add(name)
-                logger.warning(self._words(name))
+        training = total["training"] > 0
+        if training:
+            self.updates += 1
+            self.pressed = total["latency_weight"] > 0
+        if not math.isfinite(total["loss"]):
+            self._say("the loss is not a number: lower --lr, or use --optimizer rnmt_adam, which rejects such steps")
+            return
+        for name, present in self._symptoms(total).items():
+            if not present:
+                self.well[name, training] = self.updates
+            elif self.updates - self.well.get((name, training), 0) >= (PATIENCE if training else HARD_PATIENCE):
+                self._say(self._words(name, training))
 
-    @staticmethod
-    def _symptoms(total: Dict[str, float]) -> Dict[str, bool]:
-        tokens = max(total["ntokens"], 1.0)
-        learned = total["latency_weight"] > 0  # lambda > 0: somebody wants a schedule
+    def _symptoms(self, total: Dict[str, float]) -> Dict[str, bool]:
+        tokens, learned = max(total["ntokens"], 1.0), total["learned"] > 0
         return {
-            "nan": not math.isfinite(total["loss"]),
-            "waits": learned and total["last_mass"] / tokens > 0.99,
-            "hurries": learned and total["delay"] / tokens < 1.01,
+            "waits": learned and self.pressed and total["last_mass"] / tokens > 0.99,
+            "hurries": learned and total["delay"] / tokens < 1.05,
         }
 
     @staticmethod
-    def _words(name: str) -> str:
-        what: Dict[str, Optional[str]] = {
-            "nan": "the loss is not a number any more: lower --lr, or use --optimizer rnmt_adam, which rejects such steps",
-            "waits": (
-                f"for {PATIENCE} updates the head has read the whole source before every target token although the "
-                "latency weight is above 0: raise --latency-weight, --noise or --energy-bias"
-            ),
-            "hurries": (
-                f"for {PATIENCE} updates the head has written everything after the first source token: lower "
-                "--latency-weight, start it later (--latency-after, --latency-ramp) or lower --energy-bias"
-            ),
-        }
-        return f"the schedule has collapsed: {what[name]}"
+    def _words(name: str, training: bool) -> str:
+        since = f"for {PATIENCE} updates" if training else f"in every validation of {HARD_PATIENCE} updates"
+        if name == "waits":
+            return (
+                f"{since} the head has read the whole source before every target token although the latency weight is "
+                "above 0: raise --latency-weight, --noise or --energy-bias"
+            )
+        return (
+            f"{since} the head has written everything after the first source token: lower --latency-weight, start it "
+            "later (--latency-after, --latency-ramp) or lower --energy-bias"
+        )
+
+    def _say(self, words: str) -> None:
+        if words not in self.said and not (dist.is_available() and dist.is_initialized() and dist.get_rank() > 0):
+            logger.warning("the schedule has collapsed: %s", words)
+        self.said.add(words)
 
 
 ALARM = CollapseAlarm()

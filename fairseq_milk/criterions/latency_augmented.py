@@ -7,8 +7,9 @@ padding, nor on the number of workers.  In evaluation the schedule is hard: `val
 will be decoded.
 """
 
+import math
 from dataclasses import dataclass, field
-from typing import Any, Dict, List, Tuple
+from typing import Any, Dict, Iterable, List, Tuple
 
 import torch
 from fairseq import utils
@@ -35,6 +36,8 @@ from .collapse import ALARM
 
 NAME = "latency_augmented_label_smoothed_cross_entropy"
 LATENCIES = {"dal": differentiable_average_lagging, "ap": average_proportion}
+A_SENTENCE = ("ap", "al", "dal")  # logged as a mean over sentences
+A_TOKEN = ("certainty", "last_mass")  # logged as a mean over target tokens
 
 
 @dataclass
@@ -46,9 +49,7 @@ class LatencyAugmentedConfig(LabelSmoothedCrossEntropyCriterionConfig):
     latency_metric: ChoiceEnum(list(LATENCIES)) = field(  # type: ignore[valid-type]
         default="dal", metadata={"help": "C, what the delays cost"}
     )
-    latency_after: int = field(
-        default=0, metadata={"help": "updates before the latency term is switched on"}
-    )
+    latency_after: int = field(default=0, metadata={"help": "updates before the latency term is switched on"})
     latency_ramp: int = field(
         default=0, metadata={"help": "updates over which lambda then grows linearly to its value; 0: at once"}
     )
@@ -80,6 +81,7 @@ class LatencyAugmentedCriterion(LabelSmoothedCrossEntropyCriterion):
         for option, value in (("--latency-after", latency_after), ("--latency-ramp", latency_ramp)):
             if value < 0:
                 raise UserError(f"{option} must be 0 or a number of updates, got {value}")
+        ALARM.reset()
         self.latency_weight = latency_weight
         self.latency_cost = LATENCIES[str(latency_metric)]
         self.latency_after = latency_after
@@ -94,11 +96,14 @@ class LatencyAugmentedCriterion(LabelSmoothedCrossEntropyCriterion):
 
     def forward(self, model: Any, sample: Dict[str, Any], reduce: bool = True) -> Tuple[Tensor, Any, Dict[str, Any]]:
         features, extra = model(**sample["net_input"], features_only=True)
+        if "alpha" not in extra:
+            raise UserError(f"--criterion {NAME} is for --arch milk_rnmt and its sizes, whose delays it can see")
         nll, target = self._likelihood(model, features, sample), sample["target"]
         log, cost = self._latency(extra, target)
         lam = self.current_weight(model.num_updates) if model.training else self.latency_weight
         loss = nll.loss + lam * cost if lam > 0 else nll.loss
         sample_size = target.size(0) if self.sentence_avg else sample["ntokens"]
+        learned = hasattr(model.decoder.attention, "head")
         log.update(
             loss=loss.data,
             nll_loss=nll.nll.data,
@@ -106,10 +111,12 @@ class LatencyAugmentedCriterion(LabelSmoothedCrossEntropyCriterion):
             nsentences=target.size(0),
             sample_size=sample_size,
             latency_weight=lam * target.size(0),
+            training=int(model.training),
+            learned=int(learned),
         )
         if self.report_accuracy:
             log.update(n_correct=utils.item(nll.correct), total=utils.item(target.ne(self.padding_idx).sum()))
-        if not model.training and hasattr(model.decoder.attention, "head"):
+        if learned and not model.training:
             log.update(self._expected(model, sample))
         return loss, sample_size, log
 
@@ -126,48 +133,40 @@ class LatencyAugmentedCriterion(LabelSmoothedCrossEntropyCriterion):
         alpha, src_lengths = extra["alpha"], extra["src_lengths"]
         tgt_lengths = target.ne(self.padding_idx).sum(1)
         g = expected_delays(alpha)  # (B, I)
+        cost = self.latency_cost(g, src_lengths, tgt_lengths).sum()
         with torch.no_grad():
             written = ~padding_mask(tgt_lengths, alpha.size(1))  # (B, I)
+            at_the_end = alpha.masked_fill(~last_position(src_lengths, alpha[:, 0]).unsqueeze(1), 0.0).sum(-1)
             log = {
+                "latency": cost.data,
                 "ap": average_proportion(g, src_lengths, tgt_lengths).sum(),
                 "al": average_lagging(g, src_lengths, tgt_lengths).sum(),
                 "dal": differentiable_average_lagging(g, src_lengths, tgt_lengths).sum(),
                 "delay": (g * written).sum(),
                 "certainty": (alpha.max(-1).values * written).sum(),
-                "last_mass": (alpha[..., :].mul(_last(src_lengths, alpha)).sum(-1) * written).sum(),
+                "last_mass": (at_the_end * written).sum(),
             }
-        cost = self.latency_cost(g, src_lengths, tgt_lengths).sum()
-        log["latency"] = cost.data
         return log, cost
 
     def _expected(self, model: Any, sample: Dict[str, Any]) -> Dict[str, Any]:
         """The same batch under the expected schedule, beside the hard one that evaluation reports."""
         features, extra = model(**sample["net_input"], features_only=True, hard=False)
         log = self._latency(extra, sample["target"])[0]
-        log["nll_loss"] = self._likelihood(model, features, sample).nll.data
-        return {f"expected_{name}": log[name] for name in ("nll_loss", "ap", "al", "dal", "certainty", "last_mass")}
+        log["nll_loss"] = self._likelihood(model, features, sample).nll.data / math.log(2)
+        return {f"expected_{name}": log[name] for name in (*A_SENTENCE, *A_TOKEN, "nll_loss")}
 
     @classmethod
     def reduce_metrics(cls, logging_outputs: List[Dict[str, Any]]) -> None:
         super().reduce_metrics(logging_outputs)
         total = {name: sum(log.get(name, 0) for log in logging_outputs) for name in logging_outputs[0]}
-        ntokens, nsentences = total["ntokens"], total["nsentences"]
-        for name in ("latency", "ap", "al", "dal", "latency_weight"):
-            metrics.log_scalar(name, total[name] / nsentences, nsentences, round=4 if "weight" in name else 3)
-        for name in ("certainty", "last_mass"):
-            metrics.log_scalar(name, total[name] / ntokens, ntokens, round=3)
-        for name in ("ap", "al", "dal"):
-            if f"expected_{name}" in total:
-                metrics.log_scalar(f"expected_{name}", total[f"expected_{name}"] / nsentences, nsentences, round=3)
-        for name in ("certainty", "last_mass"):
-            if f"expected_{name}" in total:
-                metrics.log_scalar(f"expected_{name}", total[f"expected_{name}"] / ntokens, ntokens, round=3)
-        if "expected_nll_loss" in total:
-            nll = total["expected_nll_loss"] / ntokens / torch.log(torch.tensor(2.0)).item()
-            metrics.log_scalar("expected_nll_loss", nll, ntokens, round=3)
-        ALARM.watch({name: float(value) for name, value in total.items()})
 
+        def average(names: Iterable[str], over: str) -> None:
+            for name in names:
+                if name in total:
+                    metrics.log_scalar(name, total[name] / total[over], total[over], round=3)
 
-def _last(src_lengths: Tensor, alpha: Tensor) -> Tensor:
-    """One-hot of the last source token, for every target step.  (B, 1, J)."""
-    return last_position(src_lengths, alpha[:, 0]).unsqueeze(1).to(alpha.dtype)
+        average(("latency", *A_SENTENCE, *(f"expected_{name}" for name in A_SENTENCE)), "nsentences")
+        average((*A_TOKEN, "expected_nll_loss", *(f"expected_{name}" for name in A_TOKEN)), "ntokens")
+        weight = total["latency_weight"] / total["nsentences"]
+        metrics.log_scalar("latency_weight", weight, total["nsentences"], round=6)
+        ALARM.watch({name: float(total[name]) for name in ALARM.names})

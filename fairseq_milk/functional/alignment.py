@@ -83,7 +83,7 @@ def expected_alignment(
     e, alpha_prev = at_least_float32(e), at_least_float32(alpha_prev)
     always = last_position(src_lengths, e) if preserve_mass else None
     never = None if src_lengths is None else padding_mask(src_lengths, e.size(-1))
-    result: Tensor = _ExpectedAlignment.apply(e, alpha_prev.to(e.dtype), always, never)
+    result: Tensor = _ExpectedAlignment.apply(e, alpha_prev.to(e.dtype), always, never)  # type: ignore[no-untyped-call]
     return result
 
 

@@ -35,5 +35,5 @@ def additive_energy(keys: Tensor, query: Tensor, v: Tensor) -> Tensor:
 
     O(B J A) time, forward and twice backward; O(B J) memory kept for the backward.
     """
-    result: Tensor = _AdditiveEnergy.apply(keys, query, v)
+    result: Tensor = _AdditiveEnergy.apply(keys, query, v)  # type: ignore[no-untyped-call]
     return result

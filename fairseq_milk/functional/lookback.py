@@ -55,8 +55,9 @@ class _InfiniteLookback(torch.autograd.Function):
 
 
 def _mask(alpha: Tensor, u: Tensor, src_lengths: Optional[Tensor]) -> Tuple[Tensor, Tensor]:
-    """Both in float32 or better, nothing of either at padding (where any finite u serves, since alpha is 0)."""
-    alpha, u = at_least_float32(alpha), at_least_float32(u)
+    """Both in alpha's type, float32 or better, nothing of either at padding (any finite u serves, as alpha is 0)."""
+    alpha = at_least_float32(alpha)
+    u = u.to(alpha.dtype)
     if src_lengths is None:
         return alpha, u
     padding = padding_mask(src_lengths, u.size(-1))
@@ -73,7 +74,7 @@ def infinite_lookback(alpha: Tensor, u: Tensor, src_lengths: Optional[Tensor] = 
     Returns beta: (B, J) in [0, 1], float32 or better, row sums those of alpha, 0 at padding.  O(J).
     """
     alpha, u = _mask(alpha, u, src_lengths)
-    result: Tensor = _InfiniteLookback.apply(alpha, u.to(alpha.dtype))
+    result: Tensor = _InfiniteLookback.apply(alpha, u)  # type: ignore[no-untyped-call]
     return result
 
 
@@ -92,7 +93,7 @@ def chunkwise_lookback(alpha: Tensor, u: Tensor, chunk_size: int, src_lengths: O
     alpha, u = _mask(alpha, u, src_lengths)
     before = chunk_size - 1
     # (B, J, w): the window that ends at k; positions before the sentence weigh nothing
-    weights = F.pad(u.to(alpha.dtype), (before, 0), value=float("-inf")).unfold(-1, chunk_size, 1).softmax(-1)
+    weights = F.pad(u, (before, 0), value=float("-inf")).unfold(-1, chunk_size, 1).softmax(-1)
     joint = (alpha.unsqueeze(-1) * weights).transpose(1, 2)  # (B, w, J)  P(stop at k, look at slot r)
     spread = F.fold(joint, (1, u.size(-1) + before), (1, chunk_size))  # slot r of window k is position k - before + r
     return spread[:, 0, 0, before:]

@@ -1,23 +1,163 @@
-"""Temporary plain version (the chunked one is being written)."""
+"""The output layer and the label-smoothed likelihood in one: the logits of a batch never exist together.
 
-from typing import NamedTuple, Optional
+For row n with feature f_n, logits l_nv = f_n W_v + b_v, target y_n, and Z_n = log sum_v exp(l_nv), fairseq's loss is
+
+    nll_n  = Z_n - l_ny                                     smooth_n = sum_v (Z_n - l_nv)
+    loss_n = (1 - eps - eps') nll_n + eps' smooth_n         eps' = eps / (V - 1)
+           = Z_n - q l_ny - eps' sum_v l_nv                 q = 1 - eps - eps'      (the weights of Z_n add up to 1)
+
+summed over the rows whose target is not `ignore_index`.  With P = softmax(l) and K_nv = P_nv - q [v = y_n],
+
+    df_n = sum_v K_nv W_v - eps' sum_v W_v
+    dW_v = sum_n K_nv f_n - eps' sum_n f_n
+    db_v = sum_n K_nv     - eps' N
+
+and sum_v l_nv = f_n sum_v W_v + sum_v b_v: the eps' terms cost no pass over the logits.  Everything that a chunk of rows
+gives to the gradient is known as soon as its logits are, so it is added up in the forward and the chunk's (chunk, V)
+buffers are used again.  The backward multiplies by dL/dloss.
+"""
+
+from typing import Any, List, NamedTuple, Optional, Tuple
 
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from .masking import at_least_float32
+
+# Gradients are added up before the loss is scaled: in float16 a probability below 6e-8 would vanish from the products.
+# A power of two, small enough that a column of a chunk cannot overflow (256 rows of certainty, features up to 4).
+FLOAT16_SCALE = 64.0
 
 
 class OutputLoss(NamedTuple):
+    """Sums over the rows that are not ignored; `loss` alone carries a gradient."""
+
     loss: Tensor
     nll: Tensor
-    correct: Tensor
+    correct: Tensor  # rows in which no other word scored higher than the target
+
+
+Gradients = Tuple[Tensor, Tensor, Tensor]
+
+
+def _accumulate(total: Tensor, a: Tensor, b: Tensor, scale: float) -> None:
+    """total += a b / scale, in place.  total is float32 where a and b are half precision."""
+    if total.dtype == a.dtype:
+        total.addmm_(a, b, alpha=1.0 / scale)
+    else:
+        total.add_(torch.mm(a, b), alpha=1.0 / scale)
+
+
+def _run(
+    features: Tensor,
+    weight: Tensor,
+    bias: Optional[Tensor],
+    target: Tensor,
+    eps: float,
+    ignore_index: int,
+    chunk: int,
+    training: bool,
+) -> Tuple[OutputLoss, Optional[Gradients]]:
+    """The loss and, in training, its gradient for features, weight and bias in float32 or better."""
+    vocabulary = weight.size(0)
+    eps_each = eps / (vocabulary - 1)
+    q = 1.0 - eps - eps_each
+    keep = target.ne(ignore_index).unsqueeze(1)
+    target = target.unsqueeze(1).masked_fill(~keep, 0)  # any valid word for an ignored row
+    wide = at_least_float32(features).dtype
+    scale = FLOAT16_SCALE if features.dtype == torch.float16 else 1.0
+    weight_sum = weight.sum(0, dtype=wide)  # (D,)
+    bias_sum = weight_sum.new_zeros(()) if bias is None else bias.sum(dtype=wide)
+    logit_sum = torch.mv(features.to(wide), weight_sum).unsqueeze(1) + bias_sum  # (N, 1)
+
+    gradients: Optional[Gradients] = None
+    if training:
+        kept = features * keep
+        dfeatures = weight_sum.mul(-eps_each).repeat(features.size(0), 1)
+        dweight = kept.sum(0, dtype=wide).mul_(-eps_each).repeat(vocabulary, 1)
+        dbias = keep.sum().to(wide).mul_(-eps_each).repeat(vocabulary)
+        gradients = dfeatures, dweight, dbias
+
+    loss, nll, correct = weight_sum.new_zeros(()), weight_sum.new_zeros(()), keep.new_zeros((), dtype=torch.long)
+    logits_buffer = features.new_empty(min(chunk, features.size(0)), vocabulary)
+    p_buffer = torch.empty_like(logits_buffer, dtype=wide)
+    for start in range(0, features.size(0), chunk):
+        rows = slice(start, start + chunk)
+        n, y = keep[rows].size(0), target[rows]
+        logits = torch.mm(features[rows], weight.t(), out=logits_buffer[:n])
+        if bias is not None:
+            logits += bias
+        p = torch.softmax(logits.to(wide), dim=-1, out=p_buffer[:n])
+        top, l_y = logits.amax(-1, keepdim=True), logits.gather(1, y)
+        z = top.to(wide) - p.amax(-1, keepdim=True).log()  # max_v P = exp(max_v l - Z), never below 1 / V
+        loss += (z - q * l_y - eps_each * logit_sum[rows]).mul_(keep[rows]).sum()
+        nll += (z - l_y).mul_(keep[rows]).sum()
+        correct += (l_y.ge(top) & keep[rows]).sum()
+        if gradients is not None:
+            p.scatter_add_(1, y, torch.full_like(z, -q))
+            k = (p if scale == 1.0 else p.mul_(scale)).to(features.dtype)
+            _accumulate(dfeatures[rows], k, weight, scale)
+            _accumulate(dweight, k.t(), kept[rows], scale)
+            _accumulate(dbias.unsqueeze(1), k.t(), keep[rows].to(k.dtype), scale)
+    if gradients is not None:
+        dfeatures.mul_(keep)
+    return OutputLoss(loss, nll, correct), gradients
+
+
+class _LabelSmoothedNLL(torch.autograd.Function):
+    """The backward scales the gradients in place; should it be called again (retain_graph), they are computed again."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        features: Tensor,
+        weight: Tensor,
+        bias: Optional[Tensor],
+        target: Tensor,
+        eps: float,
+        ignore_index: int,
+        chunk: int,
+    ) -> Tuple[Tensor, Tensor, Tensor]:
+        result, ctx.gradients = _run(features, weight, bias, target, eps, ignore_index, chunk, True)
+        ctx.save_for_backward(features, weight, bias, target)
+        ctx.options = (eps, ignore_index, chunk)
+        ctx.mark_non_differentiable(result.nll, result.correct)
+        return result.loss, result.nll, result.correct
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, dloss: Tensor, *_: Any) -> Tuple[Optional[Tensor], ...]:
+        inputs, gradients = ctx.saved_tensors, ctx.gradients
+        ctx.gradients = None
+        if gradients is None:
+            gradients = _run(*inputs, *ctx.options, True)[1]
+        scaled: List[Optional[Tensor]] = [None] * 7
+        for index, gradient in enumerate(gradients):
+            if ctx.needs_input_grad[index]:
+                scaled[index] = gradient.mul_(dloss).to(inputs[index].dtype)
+        return tuple(scaled)
 
 
 def label_smoothed_nll(
-    features: Tensor, weight: Tensor, bias: Optional[Tensor], target: Tensor, eps: float, ignore_index: int
+    features: Tensor,
+    weight: Tensor,
+    bias: Optional[Tensor],
+    target: Tensor,
+    eps: float,
+    ignore_index: int,
+    chunk: int = 256,
 ) -> OutputLoss:
-    lprobs = torch.log_softmax(torch.nn.functional.linear(features, weight, bias).float(), -1)
-    keep = target.ne(ignore_index)
-    nll = -(lprobs.gather(1, target.unsqueeze(1)).squeeze(1) * keep).sum()
-    smooth = -(lprobs.sum(-1) * keep).sum()
-    eps_i = eps / (lprobs.size(-1) - 1)
-    return OutputLoss((1 - eps - eps_i) * nll + eps_i * smooth, nll.detach(), (lprobs.argmax(-1).eq(target) & keep).sum())
+    """Output projection and label-smoothed NLL of N rows, summed, as fairseq's `label_smoothed_nll_loss`.
+
+    features: (N, D); weight: (V, D); bias: (V,) or None; target: (N,), rows with `ignore_index` count nothing.
+    eps:      probability mass spread over the words other than the target.
+    chunk:    rows at a time; the price in memory is two (chunk, V) buffers and the gradient of weight.
+    Returns loss, nll (float32 or better) and the number of correct rows (integer), each of shape ().
+    O(N D V) work, one product forward and two for the gradient, which is computed only if grad is enabled.
+    """
+    inputs = (features, weight) if bias is None else (features, weight, bias)
+    if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in inputs):
+        sums = _LabelSmoothedNLL.apply(features, weight, bias, target, eps, ignore_index, chunk)  # type: ignore
+        return OutputLoss(*sums)
+    return _run(features, weight, bias, target, eps, ignore_index, chunk, False)[0]

@@ -27,7 +27,7 @@ class MilkRNMTConfig(FairseqDataclass):
         default=False, metadata={"help": "bidirectional encoder; reads the whole source, so soft attention only"}
     )
     share_all_embeddings: bool = field(
-        default=False, metadata={"help": "one embedding for source, target and output layer (needs a joined dictionary)"}
+        default=False, metadata={"help": "one embedding for source, target and output layer (joined dictionary)"}
     )
     share_decoder_input_output_embed: bool = field(
         default=False, metadata={"help": "one embedding for target and output layer"}
@@ -42,6 +42,9 @@ class MilkRNMTConfig(FairseqDataclass):
     energy_bias: float = field(
         default=-1.0, metadata={"help": "r at the start, the bias of the monotonic energies: low makes the head wait"}
     )
+    head_pace: float = field(
+        default=1.0, metadata={"help": "how much faster than the other parameters the scalars r and g of the head learn"}
+    )
     unpreserved_mass: bool = field(
         default=False, metadata={"help": "do not stop the head at the last source token (paper, table 3)"}
     )
@@ -54,7 +57,7 @@ class MilkRNMTConfig(FairseqDataclass):
 
     @classmethod
     def read(cls, cfg: Any) -> "MilkRNMTConfig":
-        """From fairseq's configuration, which may come from a checkpoint older than some option: that gets its default."""
+        """From fairseq's configuration.  An option newer than the checkpoint it comes from gets its default."""
         merged = merge_with_parent(cls(), cfg, remove_missing=True)
         options = cls(**{f.name: getattr(merged, f.name) for f in fields(cls) if f.name != "_name"})
         options.attention = str(options.attention)
@@ -68,6 +71,7 @@ class MilkRNMTConfig(FairseqDataclass):
             energy_dim=self.energy_dim,
             noise=self.noise,
             energy_bias=self.energy_bias,
+            head_pace=self.head_pace,
             preserve_mass=not self.unpreserved_mass,
             exact_alignment=not self.published_alignment,
             chunk_size=self.chunk_size,
@@ -83,6 +87,7 @@ class MilkRNMTConfig(FairseqDataclass):
         _require(0 <= self.cell_clip < float("inf"), "cell_clip", self.cell_clip, "must be 0 or a positive number")
         _require(0 <= self.noise < float("inf"), "noise", self.noise, "must be 0 or a positive number")
         _require(abs(self.energy_bias) < float("inf"), "energy_bias", self.energy_bias, "must be a finite number")
+        _require(0 < self.head_pace < float("inf"), "head_pace", self.head_pace, "must be a positive number")
         _require(self.chunk_size >= 1, "chunk_size", self.chunk_size, "must be at least 1")
         _require(self.wait_k >= 1, "wait_k", self.wait_k, "must be at least 1")
         _require(

@@ -3,7 +3,8 @@
     x = log(1 + max(norm, 0.01));  m, v: moving averages (decay 0.995) of x and x^2, w of 1, all from 0
     cap = m/w + 4 sqrt(max(v/w - (m/w)^2, 1e-6));     reject if x > cap and w > 0.75, or if the norm is not finite
 
-A rejected gradient counts as zero: Adam still moves by its momentum.  The averages learn min(x, cap).
+A rejected gradient counts as zero: Adam still moves by its momentum.  The averages learn min(x, cap), from the first
+update on, so that they climb to the gradients' size within some dozen updates.
 """
 
 import math
@@ -39,10 +40,9 @@ class GradientNormGuard:
         return reject
 
     def _cap(self) -> float:
-        if self.weight == 0:
-            return math.inf
-        mean = self.mean / self.weight
-        variance = self.square / self.weight - mean * mean
+        weight = max(self.weight, 1e-6)
+        mean = self.mean / weight
+        variance = self.square / weight - mean * mean
         return mean + self.deviations * math.sqrt(max(variance, 1e-6))
 
     def _learn(self, x: float) -> None:
@@ -54,11 +54,17 @@ class GradientNormGuard:
 class RNMTAdamConfig(FairseqAdamConfig):
     adam_eps: float = field(default=1e-6, metadata={"help": "epsilon for Adam optimizer"})
     fp16: bool = II("common.fp16")
+    bf16: bool = II("common.bf16")
+    amp: bool = II("common.amp")
 
 
 @register_optimizer("rnmt_adam", dataclass=RNMTAdamConfig)
 class RNMTAdam(FairseqAdam):
-    """In half precision fairseq wraps this optimiser: a norm that is not finite is then the loss scaler's business."""
+    """In half precision fairseq wraps this optimiser, and its gradients get their true size only just before `step`.
+
+    Where there is a loss scaler a norm that is not finite is the scaler's business.  With --clip-norm the guard sees the
+    norm before clipping in single precision and the clipped one in half precision.
+    """
 
     def __init__(self, cfg: RNMTAdamConfig, params: Any) -> None:
         super().__init__(cfg, params)
@@ -67,15 +73,14 @@ class RNMTAdam(FairseqAdam):
 
     def clip_grad_norm(self, max_norm: float, aggregate_norm_fn: Optional[Callable[[Tensor], Tensor]] = None) -> Tensor:
         norm: Tensor = super().clip_grad_norm(max_norm, aggregate_norm_fn)
-        if self.cfg.fp16:
+        if self.cfg.fp16 or self.cfg.amp:
             return norm
-        self._norm = float(norm)
-        if not math.isfinite(self._norm):
-            return torch.zeros_like(norm)  # fairseq would end the training
-        return norm
+        if not self.cfg.bf16:
+            self._norm = float(norm)
+        return norm if math.isfinite(float(norm)) else torch.zeros_like(norm)  # fairseq would end the training
 
     def step(self, closure: Optional[Callable[[], float]] = None, scale: float = 1.0, groups: Any = None) -> None:
-        norm = self._norm if self._norm is not None else self._total_norm()
+        norm = self._norm if self._norm is not None else self._total_norm() / scale
         self._norm = None
         if self.guard.rejects(norm):
             for p in self.params:

@@ -51,10 +51,13 @@ class RNMTPlusSchedule(FairseqLRScheduler):
         for name in ("lr_replicas", "lr_warmup"):
             if getattr(cfg, name) < 1:
                 raise UserError(f"--{name.replace('_', '-')} must be at least 1, got {getattr(cfg, name)}")
-        if not max(0, cfg.lr_replicas * (cfg.lr_replicas * cfg.lr_warmup + 1)) < cfg.lr_decay_end > cfg.lr_decay_start >= 0:
+        if cfg.lr_decay_start < 0:
+            raise UserError(f"--lr-decay-start must be 0 or a positive number, got {cfg.lr_decay_start}")
+        warm_end = cfg.lr_replicas * (cfg.lr_replicas * cfg.lr_warmup + 1)
+        if cfg.lr_decay_end <= max(warm_end, cfg.lr_decay_start):
             raise UserError(
-                f"--lr-decay-end must come after --lr-decay-start and after the warm-up, which ends at "
-                f"{cfg.lr_replicas**2 * cfg.lr_warmup} updates x replicas, got {cfg.lr_decay_end}"
+                f"--lr-decay-end must come after --lr-decay-start {cfg.lr_decay_start} and after the warm-up, which ends "
+                f"at {warm_end} updates x replicas, got {cfg.lr_decay_end}"
             )
         self.step_update(0)
 

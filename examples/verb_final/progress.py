@@ -1,0 +1,110 @@
+"""What a training says of itself in its log, and one line on a screen that is kept up to date."""
+
+import json
+import shutil
+import sys
+import time
+from pathlib import Path
+from typing import Dict, List, NamedTuple, Optional, TextIO
+
+PERIOD = {True: 0.5, False: 10.0}  # seconds between two lines, on a terminal and elsewhere
+
+
+class Status(NamedTuple):
+    """The last line of statistics: update, loss and DAL of the training schedule."""
+
+    update: int
+    loss: float
+    dal: float
+
+
+class LogReader:
+    """Follows a log of `fairseq-train --log-format json` as it grows."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.offset = 0
+        self.first: Optional[int] = None  # update of the first line seen, and when
+        self.first_time = 0.0
+        self.last: Optional[Status] = None
+        self.last_time = 0.0
+
+    def poll(self) -> Optional[Status]:
+        try:
+            with open(self.path, "rb") as file:
+                file.seek(self.offset)
+                new = file.read()
+        except FileNotFoundError:
+            return self.last
+        complete = new.rfind(b"\n") + 1
+        self.offset += complete
+        for line in new[:complete].decode("utf-8", errors="replace").splitlines():
+            status = parse(line)
+            if status is not None:
+                self.last, self.last_time = status, time.monotonic()
+                if self.first is None:
+                    self.first, self.first_time = status.update, self.last_time
+        return self.last
+
+    def seconds_per_update(self) -> Optional[float]:
+        """None until two lines have been seen."""
+        if self.last is None or self.first is None or self.last.update == self.first:
+            return None
+        return (self.last_time - self.first_time) / (self.last.update - self.first)
+
+
+def parse(line: str) -> Optional[Status]:
+    """The figures of a line `... | train_inner | {...}`, None for other lines."""
+    _, found, text = line.partition("| train_inner | ")
+    if not found:
+        return None
+    try:
+        figures: Dict[str, str] = json.loads(text)
+        return Status(int(figures["num_updates"]), float(figures["loss"]), float(figures.get("dal", "nan")))
+    except (ValueError, KeyError):
+        return None
+
+
+class Line:
+    """One line that is written over on a terminal; elsewhere one is added every ten seconds."""
+
+    def __init__(self, stream: TextIO = sys.stdout) -> None:
+        self.stream = stream
+        self.terminal = stream.isatty()
+        self.shown_at = -1e9
+        self.dirty = False
+
+    def show(self, parts: List[str]) -> None:
+        now = time.monotonic()
+        if now - self.shown_at < PERIOD[self.terminal]:
+            return
+        self.shown_at, text = now, " | ".join(parts)
+        if self.terminal:
+            width = shutil.get_terminal_size().columns - 1
+            text = text if len(text) <= width else text[: width - 1] + "…"
+            self.stream.write(f"\r{text}\x1b[K")
+            self.dirty = True
+        else:
+            self.stream.write(text + "\n")
+        self.stream.flush()
+
+    def say(self, text: str) -> None:
+        """A line that stays."""
+        self.clear()
+        self.stream.write(text + "\n")
+        self.stream.flush()
+
+    def clear(self) -> None:
+        if self.dirty:
+            self.stream.write("\r\x1b[K")
+            self.dirty = False
+
+
+def duration(seconds: float) -> str:
+    """45 s, 3 min 20 s, 2 h 5 min."""
+    seconds = max(0, round(seconds))
+    if seconds < 60:
+        return f"{seconds} s"
+    if seconds < 3600:
+        return f"{seconds // 60} min {seconds % 60} s"
+    return f"{seconds // 3600} h {seconds % 3600 // 60} min"

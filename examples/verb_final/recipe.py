@@ -1,0 +1,159 @@
+"""What is trained: the corpus, the options that all systems share, and those in which they differ.
+
+Every number that one may want to turn is a constant here.  Options are those of the stock commands fairseq-preprocess,
+`fairseq-train` and `fairseq-generate`; a value of None makes a flag without value.
+"""
+
+from fnmatch import fnmatchcase
+from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence, Union
+
+Options = Mapping[str, Union[str, int, float, None]]
+
+# ---- the corpus: sentences of each split, drawn with the seed -------------------------------------------------------
+
+SIZES = {"train": 20000, "valid": 500, "test": 1000}
+DATA_SEED = 1
+
+# ---- the model and its training -------------------------------------------------------------------------------------
+
+UPDATES = 3000
+CHECKPOINT = "checkpoint_best.pt"  # the lowest loss under the hard schedule; or checkpoint_last.pt
+TRAIN: Options = {
+    "--task": "simultaneous_translation",
+    "--arch": "milk_rnmt_tiny",
+    "--criterion": "latency_augmented_label_smoothed_cross_entropy",
+    "--label-smoothing": 0,
+    "--optimizer": "adam",
+    "--lr": 3e-3,
+    "--lr-scheduler": "fixed",
+    "--clip-norm": 1.0,
+    "--batch-size": 64,
+    "--max-update": UPDATES,
+    "--validate-interval-updates": 250,
+    "--validate-interval": 10**6,  # epochs: not at their ends as well
+    "--save-interval-updates": 250,  # what an interrupted training loses at most
+    "--save-interval": 10**6,
+    "--keep-interval-updates": 1,
+    "--no-epoch-checkpoints": None,
+    "--num-workers": 0,
+    "--log-interval": 10,
+    "--log-format": "json",
+    "--cpu": None,
+}
+GENERATE: Options = {
+    "--task": "simultaneous_translation",
+    "--gen-subset": "test",
+    "--batch-size": 100,
+    "--beam": 1,
+    "--num-workers": 0,
+    "--write-attention": None,
+    "--cpu": None,
+}
+PREPROCESS: Options = {"--source-lang": "de", "--target-lang": "en", "--workers": 1}
+
+# ---- the learned heads: begin by waiting, then let the latency term pull the head forward ---------------------------
+
+LAMBDA = 0.1  # where one value has to do: the other mechanisms and the ablations; one of LAMBDAS
+LAMBDAS = (0.02, 0.05, 0.1, 0.2, 0.5)
+NOISE = 2
+NOISES = (0, 1, 2, 4, 6)  # NOISE among them is the system milk-LAMBDA
+HEAD: Options = {
+    "--noise": NOISE,
+    "--energy-bias": -6,
+    "--latency-weight": LAMBDA,
+    "--latency-after": 600,
+    "--latency-ramp": 0,
+}
+KS = (1, 2, 3, 4, 5, 6, 8, 10, 12)
+CHUNKS = (2, 8)
+
+
+class System(NamedTuple):
+    """One row of the table.  key: names folders; family and point: its curve on the plane and its label there."""
+
+    key: str
+    label: str
+    family: str
+    point: str
+    options: Options
+
+
+def _milk(key: str, label: str, family: str = "MILk", point: str = "", **head: Optional[float]) -> System:
+    """head: options of HEAD that differ, with underscores."""
+    changes = {"--" + name.replace("_", "-"): value for name, value in head.items()}
+    return System(key, label, family, point, {"--attention": "milk", **HEAD, **changes})
+
+
+def systems() -> Dict[str, System]:
+    """All systems of the study, by key, in the order of the table."""
+    rows: List[System] = [System("soft", "soft attention (offline)", "soft", "offline", {"--attention": "soft"})]
+    for k in KS:
+        rows.append(System(f"wait-{k}", f"wait-{k}", "wait-k", f"k={k}", {"--attention": "waitk", "--wait-k": k}))
+    for lam in LAMBDAS:
+        rows.append(_milk(f"milk-{lam:g}", f"MILk, λ = {lam:g}", point=f"λ={lam:g}", latency_weight=lam))
+    rows.append(System("monotonic", "monotonic", "monotonic", "", {"--attention": "monotonic", **HEAD}))
+    for w in CHUNKS:
+        options: Options = {"--attention": "mocha", "--chunk-size": w, **HEAD}
+        rows.append(System(f"mocha-{w}", f"MoChA, w = {w}", "MoChA", f"w={w}", options))
+    ablation = "MILk ablated"
+    rows.append(_milk("milk-published", "MILk, published alignment", ablation, "published", published_alignment=None))
+    rows.append(_milk("milk-unpreserved", "MILk, mass not preserved", ablation, "unpreserved", unpreserved_mass=None))
+    for n in NOISES:
+        if n != NOISE:
+            rows.append(_milk(noise_key(n), f"MILk, n = {n:g}", "MILk noise", f"n={n:g}", noise=n))
+    return {system.key: system for system in rows}
+
+
+def noise_key(n: float) -> str:
+    """The system with noise n; the usual noise is the usual system."""
+    return f"milk-{LAMBDA:g}" if n == NOISE else f"milk-noise{n:g}"
+
+
+# ---- how large ------------------------------------------------------------------------------------------------------
+
+
+class Scale(NamedTuple):
+    """sizes: sentences of each split.  options: of fairseq-train, set last, for all systems alike."""
+
+    sizes: Mapping[str, int]
+    options: Options
+
+
+STUDY = Scale(SIZES, {})
+
+DEMO_SYSTEMS = ("milk-0.1", "wait-4")  # of about the same lag
+DEMO = Scale({"train": 20000, "valid": 500, "test": 500}, {})
+FAST = Scale(  # seconds: everything runs, nothing is learned
+    {"train": 600, "valid": 32, "test": 32},
+    {
+        "--hidden-size": 32,
+        "--embed-dim": 32,
+        "--energy-dim": 32,
+        "--max-update": 30,
+        "--latency-after": 10,
+        "--validate-interval-updates": 15,
+        "--save-interval-updates": 10,
+        "--log-interval": 2,
+    },
+)
+
+
+def train_options(system: System, scale: Scale) -> Dict[str, Union[str, int, float, None]]:
+    return {**TRAIN, **system.options, **scale.options}
+
+
+def arguments(options: Options) -> List[str]:
+    """{'--noise': 2, '--cpu': None} -> ['--noise', '2', '--cpu']."""
+    words: List[str] = []
+    for name, value in options.items():
+        words += [name] if value is None else [name, f"{value:g}" if isinstance(value, float) else str(value)]
+    return words
+
+
+def choose(patterns: Sequence[str]) -> List[System]:
+    """The systems whose key fits one of the shell patterns; all of them if there is no pattern."""
+    every = systems()
+    chosen = [s for s in every.values() if not patterns or any(fnmatchcase(s.key, p) for p in patterns)]
+    if not chosen:
+        raise ValueError(f"no system is called {' or '.join(patterns)}; there are {', '.join(every)}")
+    return chosen
