@@ -174,8 +174,8 @@ def test_wait_k_examples() -> None:
     assert wait_k_delays(3, lengths, 6).tolist() == [[3, 4, 5, 6, 7, 8], [3, 4, 4, 4, 4, 4]]
     assert wait_k_delays(2, torch.tensor([10]), 11, rate=1.1).tolist() == [[2, 2, 3, 4, 5, 6, 7, 8, 9, 10, 10]]
     assert wait_k_delays(300, lengths, 2).tolist() == [[10, 10], [4, 4]]
-    # (i-1) / 1.1 in floating point falls short of 10 at i = 12
-    assert wait_k_delays(1, torch.tensor([1000]), 100, rate=1.1)[0, 11] == 11
+    # 33 / 1.1 = 29.999999999999996 and 11 // 1.1 = 9 in floating point
+    assert wait_k_delays(1, torch.tensor([1000]), 200, rate=1.1)[0, [11, 33]].tolist() == [11, 31]
 
 
 def test_wait_k_with_a_rate_of_many_digits() -> None:

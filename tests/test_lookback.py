@@ -183,6 +183,17 @@ def test_half_precision_is_computed_in_float32(window: Optional[int], dtype: tor
         assert torch.equal(lookback(alpha, u.detach(), window), beta.detach())
 
 
+@pytest.mark.parametrize("window", WINDOWS)
+def test_energies_wider_than_alpha(window: Optional[int]) -> None:
+    """What hides the padding of a float64 row must not become -inf in float32."""
+    lengths = torch.tensor([9, 4, 1])
+    alpha = stop_distributions(3, 9) * (torch.arange(9) < lengths[:, None])
+    u = torch.randn(3, 9, dtype=torch.float64)
+    beta = lookback(alpha, u, window, lengths)
+    assert beta.dtype == torch.float32
+    assert (beta - oracles.lookback(alpha, u, window, lengths.tolist())).abs().max() < 1e-6
+
+
 def test_beyond_its_range_it_stays_a_distribution() -> None:
     u = torch.tensor([[0.0, 1.0, 2000.0, -1e30, 1e30]]).requires_grad_()
     alpha = torch.full((1, 5), 0.2)

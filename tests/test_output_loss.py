@@ -42,7 +42,6 @@ def gradients(loss: Tensor, inputs: Inputs) -> List[Tensor]:
 @pytest.mark.parametrize("chunk", [1, 7, 23, 256])
 def test_values_and_gradients_are_those_of_fairseq(eps: float, bias: bool, chunk: int) -> None:
     x = inputs(bias=bias)
-    x[3][x[0].matmul(x[1].t())[:12].argmax(1).ne(PAD).nonzero()[:, 0]] = 3
     ours, theirs = label_smoothed_nll(*x, eps, PAD, chunk), by_fairseq(*x, eps)
     torch.testing.assert_close(ours.loss, theirs.loss)
     torch.testing.assert_close(ours.nll, theirs.nll)
@@ -50,15 +49,18 @@ def test_values_and_gradients_are_those_of_fairseq(eps: float, bias: bool, chunk
         torch.testing.assert_close(mine, other)
 
 
-def test_float32_gradients_agree_to_1e_5_at_the_size_of_a_model() -> None:
+def test_float32_gradients_are_exact_to_1e_5_at_the_size_of_a_model() -> None:
+    """Against fairseq in float64; fairseq in float32 is itself up to 1e-5 away from that in the bias."""
     n, d, v = 600, 64, 8000
     target = torch.randint(2, v, (n,))
     target[::9] = PAD
-    x: Inputs = (torch.randn(n, d).requires_grad_(), torch.randn(v, d).mul(0.3).requires_grad_(), None, target)
-    ours, theirs = label_smoothed_nll(*x, 0.1, PAD), by_fairseq(*x, 0.1)
-    torch.testing.assert_close(ours.loss, theirs.loss, rtol=1e-5, atol=0.0)
-    for mine, other in zip(gradients(ours.loss, x), gradients(theirs.loss, x)):
-        assert float((mine - other).norm() / other.norm()) < 1e-5
+    tensors = (torch.randn(n, d), torch.randn(v, d).mul(0.3), torch.randn(v).mul(0.3))
+    x: Inputs = (*(t.clone().requires_grad_() for t in tensors), target)  # type: ignore[assignment]
+    exact: Inputs = (*(t.double().requires_grad_() for t in tensors), target)  # type: ignore[assignment]
+    ours, theirs = label_smoothed_nll(*x, 0.1, PAD), by_fairseq(*exact, 0.1)
+    torch.testing.assert_close(ours.loss.double(), theirs.loss, rtol=1e-6, atol=0.0)
+    for mine, other in zip(gradients(ours.loss, x), gradients(theirs.loss, exact)):
+        assert float((mine - other).norm() / other.norm()) < 2e-6
         assert float((mine - other).abs().max() / other.abs().max()) < 1e-5
 
 

@@ -31,7 +31,7 @@ def start(words: Sequence[str], log: Path, single_thread: bool, keep_open: Seque
     single_thread: if several run at once, or their threads would fight for the cores.
     """
     threads = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"} if single_thread else {}
-    with open(log, "wb") as file:
+    with open(log, "ab") as file:
         return Process(
             words,
             stdout=file,

@@ -19,11 +19,11 @@ class Status(NamedTuple):
 
 
 class LogReader:
-    """Follows a log of `fairseq-train --log-format json` as it grows."""
+    """Follows a log of `fairseq-train --log-format json` as it grows from now on."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.offset = 0
+        self.offset = path.stat().st_size if path.exists() else 0
         self.first: Optional[int] = None  # update of the first line seen, and when
         self.first_time = 0.0
         self.last: Optional[Status] = None

@@ -3,8 +3,8 @@
     OUT/data-<hash>/        the corpus
     OUT/<system>-s<seed>/   one run: its settings and commands, checkpoints, logs and results, and done.json
 
-A run is complete if its done.json has the settings that are asked for; nothing else is taken for complete.  A run that is
-not goes on from its last checkpoint if its settings are the same, else it begins anew.
+A run is complete if its done.json has the settings that are asked for; nothing else is taken for complete.  A run
+that is not goes on from its last checkpoint if its settings are the same, else it begins anew.
 """
 
 import fcntl
@@ -83,7 +83,8 @@ class Job:
         self.lock = self._acquire()
         self._clear()
         write_atomically(run.folder / "settings.json", json.dumps(run.settings(), indent=1) + "\n")
-        write_atomically(run.folder / "commands.sh", "".join(" ".join(map(shlex.quote, c)) + "\n" for c in self.commands))
+        lines = [" ".join(map(shlex.quote, words)) + "\n" for words in self.commands]
+        write_atomically(run.folder / "commands.sh", "".join(lines))
         self.reader = LogReader(run.folder / "train.log")
         self.started = time.monotonic()
         self._begin(0)
@@ -99,11 +100,12 @@ class Job:
         return lock
 
     def _clear(self) -> None:
-        """Keep the checkpoints of a run of the same settings, and nothing else."""
+        """Keep the checkpoints and the training log of a run of the same settings, and nothing else."""
         folder = self.run.folder
         same = read_json(folder / "settings.json") == self.run.settings()
-        if (folder / "done.json").exists():
-            (folder / "done.json").unlink()
+        for name in ["done.json", "generate.log"] + ([] if same else ["train.log"]):
+            if (folder / name).exists():
+                (folder / name).unlink()
         for path in [self.run.results] + ([] if same else [folder / "checkpoints"]):
             shutil.rmtree(path, ignore_errors=True)
         mend_checkpoints(folder / "checkpoints")
@@ -190,7 +192,7 @@ class Clock:
 
 
 def run_all(runs: Sequence[Run], jobs: int, line: Line, poll: float = 0.2) -> List[Run]:
-    """Complete all runs, `jobs` at once; returns those that failed, after the others are done.  Ctrl-C ends them all."""
+    """Complete all runs, `jobs` at once; those that failed are returned after the others are done."""
     signal.signal(signal.SIGTERM, _interrupt)
     waiting = [run for run in runs if not run.is_complete()]
     if len(waiting) < len(runs):

@@ -1,16 +1,56 @@
-"""The paper's diagram of one sentence: what the soft head looks at, and where the hard head stands.
+"""The paper's diagram of a sentence: what the soft head looks at, and where the hard head stands.
 
-Source tokens run to the right, target tokens down.  A circle's shade is the attention, a bold outline the position of the
-head, whose way through the sentence is drawn as a line.
+Source tokens run to the right, target tokens down.  A circle's shade is the attention, a bold outline the position of
+the head, and a line its way through the sentence: to the right it reads, downwards it writes.  What has not been read
+yet is a dot.
 """
 
-from typing import Optional, Sequence
+from typing import Any, List, NamedTuple, Optional, Sequence
 
+import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from .drawing import ORANGE, literal, style
 
 EOS = "⟨/s⟩"
-CELL = 0.34  # inches a token
+CELL = 0.32  # inches a token
+WIDEST = 30.0  # inches of tokens: beyond it the cells become smaller
+DARKEST = 0.8  # the shade of attention 1, on which the outline of the head can still be seen
+DASHES = (0, (3, 2))
+PATH, HEAD, READ, UNREAD = "#9BC3E0", "#111111", "#B8B8B8", "#D0D0D0"
+
+
+class Panel(NamedTuple):
+    """One sentence as one system translated it.
+
+    source, target: tokens, with EOS if the delays count it.  delays: g_i, one for each target token, at most
+    len(source).  attention: beta_i, one row a target token, as long as its prefix or as the source.  best: the earliest
+    delays that are possible.  wrong: which target tokens to show as mistakes.
+    """
+
+    source: Sequence[str]
+    target: Sequence[str]
+    delays: Sequence[int]
+    attention: Optional[Sequence[Sequence[float]]] = None
+    best: Optional[Sequence[int]] = None
+    wrong: Optional[Sequence[bool]] = None
+    title: str = ""
+
+    def check(self) -> None:
+        for name in ("delays", "attention", "best", "wrong"):
+            values = getattr(self, name)
+            if values is not None and len(values) != len(self.target):
+                raise ValueError(f"one each is needed for {len(self.target)} target tokens, got {len(values)} {name}")
+        if not self.target:
+            raise ValueError("a sentence without target tokens cannot be drawn")
+        for name in ("delays", "best"):
+            values = getattr(self, name)
+            if values is not None and not 0 <= min(values) <= max(values) <= len(self.source):
+                raise ValueError(
+                    f"{name} from {min(values)} to {max(values)} do not fit a source of {len(self.source)} tokens"
+                )
 
 
 def schedule_diagram(
@@ -19,51 +59,100 @@ def schedule_diagram(
     delays: Sequence[int],
     attention: Optional[Sequence[Sequence[float]]] = None,
     best: Optional[Sequence[int]] = None,
+    wrong: Optional[Sequence[bool]] = None,
     title: str = "",
 ) -> Figure:
-    """One row a target token.
+    """One sentence; the arguments are those of `Panel`."""
+    return schedule_diagrams([Panel(source, target, delays, attention, best, wrong, title)])
 
-    source, target: tokens, with EOS if the delays count it.  delays: g_i in 1..len(source), one for each target token.
-    attention: beta_i, one row a target token, as long as its prefix or as the source.  best: the oracle's delays, drawn
-    as small crosses.
-    """
-    if len(delays) != len(target):
-        raise ValueError(f"a diagram needs one delay a target token, got {len(delays)} for {len(target)}")
-    columns, rows = len(source), len(target)
-    weights = _weights(attention, delays, columns)
-    figure = Figure(figsize=(CELL * columns + 1.6, CELL * rows + 1.1), layout="constrained")
-    axes = figure.add_subplot()
-    x, y = np.meshgrid(np.arange(columns), np.arange(rows))
-    axes.scatter(x, y, s=90, c=1 - weights, cmap="gray", vmin=0, vmax=1, edgecolors="0.8", linewidths=0.5, zorder=2)
-    head = np.asarray(delays) - 1
-    axes.plot(head, np.arange(rows), color="tab:blue", linewidth=1.2, zorder=1)
-    axes.scatter(head, np.arange(rows), s=110, facecolors="none", edgecolors="black", linewidths=1.8, zorder=3)
-    if best is not None:
-        axes.scatter(np.asarray(best) - 1, np.arange(rows), s=34, marker="x", color="tab:orange", zorder=4, label="best")
-    axes.set_xticks(range(columns), [_literal(token) for token in source], rotation=60, ha="left", rotation_mode="anchor")
-    axes.set_yticks(range(rows), [_literal(token) for token in target])
-    axes.xaxis.tick_top()
-    axes.set_xlim(-0.6, columns - 0.4)
-    axes.set_ylim(rows - 0.4, -0.6)
-    axes.tick_params(length=0)
-    axes.set_frame_on(False)
-    if title:
-        axes.set_title(_literal(title), fontsize=10)
+
+def schedule_diagrams(panels: Sequence[Panel], title: str = "") -> Figure:
+    """Several systems side by side."""
+    for panel in panels:
+        panel.check()
+    if not panels:
+        raise ValueError("there is nothing to draw")
+    columns, rows = [len(p.source) for p in panels], max(len(p.target) for p in panels)
+    cell = min(CELL, WIDEST / max(sum(columns), rows))
+    font = min(10.0, 31.0 * cell)
+    with matplotlib.rc_context({**style(), "font.size": font}):
+        labels = [0.65 * font / 72 * (longest(p.target) + 2) for p in panels]
+        width = sum(cell * (count + 1) + label for count, label in zip(columns, labels)) + 0.3
+        height = cell * (rows + 1) + 0.6 * font / 72 * (max(longest(p.source) for p in panels) + 4) + 0.7
+        figure = Figure(figsize=(max(width, 3.4), height), layout="constrained")
+        every: Any = figure.subplots(1, len(panels), squeeze=False, width_ratios=columns)
+        for axes, panel in zip(every[0], panels):
+            _draw(axes, panel, cell)
+        if title:
+            figure.suptitle(literal(title), fontsize=font + 1)
+        _legend(figure, panels, font)
     return figure
 
 
-def _weights(attention: Optional[Sequence[Sequence[float]]], delays: Sequence[int], columns: int) -> np.ndarray:
-    """(rows, columns) in [0, 1]; without attention, light grey where something had been read."""
-    weights = np.zeros((len(delays), columns))
-    for i, delay in enumerate(delays):
-        if attention is None:
-            weights[i, :delay] = 0.15
-        else:
-            row = np.asarray(attention[i], dtype=float)[:columns]
-            weights[i, : len(row)] = row
-    return weights.clip(0, 1)
+def longest(tokens: Sequence[str]) -> int:
+    return max((len(token) for token in tokens), default=0)
 
 
-def _literal(text: str) -> str:
-    """Shown as it is: matplotlib takes $...$ for mathematics."""
-    return text.replace("$", r"\$")
+def _draw(axes: Any, panel: Panel, cell: float) -> None:
+    columns, rows, points = len(panel.source), len(panel.target), cell * 72
+    head, steps = np.asarray(panel.delays) - 1, np.arange(rows)
+    x, y = np.meshgrid(np.arange(columns), steps)
+    read = x <= head[:, None]
+    weights = attention_grid(panel.attention, rows, columns)
+    axes.scatter(x[~read], y[~read], s=(0.08 * points) ** 2, color=UNREAD, linewidths=0, zorder=2)
+    axes.plot(*staircase(head), color=PATH, linewidth=0.2 * points, solid_joinstyle="round", solid_capstyle="round",
+              zorder=1)  # fmt: skip
+    size = (0.58 * points) ** 2
+    axes.scatter(x[read], y[read], s=size, c=1 - DARKEST * weights[read], cmap="gray", vmin=0, vmax=1,
+                 edgecolors=READ, linewidths=0.03 * points, zorder=3)  # fmt: skip
+    axes.scatter(head, steps, s=size, facecolors="none", edgecolors=HEAD, linewidths=0.1 * points, zorder=4)
+    if panel.best is not None:
+        edge = np.asarray(panel.best) - 0.5
+        axes.step(np.append(edge, edge[-1]), np.arange(rows + 1) - 0.5, where="pre", color=ORANGE, linestyle=DASHES,
+                  linewidth=1.4, zorder=5)  # fmt: skip
+    _label(axes, panel)
+    axes.set_xlim(min(-0.6, head.min() - 0.6), columns - 0.4)
+    axes.set_ylim(rows - 0.4, -0.6)
+
+
+def _label(axes: Any, panel: Panel) -> None:
+    axes.set_xticks(range(len(panel.source)), [literal(token) for token in panel.source], rotation=55, ha="left",
+                    rotation_mode="anchor")  # fmt: skip
+    axes.set_yticks(range(len(panel.target)), [literal(token) for token in panel.target])
+    for text, wrong in zip(axes.get_yticklabels(), panel.wrong or []):
+        if wrong:
+            text.set_color("#C00000")
+            text.set_fontweight("bold")
+    axes.xaxis.tick_top()
+    axes.tick_params(length=0, pad=2)
+    axes.set_frame_on(False)
+    axes.set_aspect("equal", anchor="N")
+    if panel.title:
+        axes.set_title(literal(panel.title), pad=8, fontweight="bold")
+
+
+def _legend(figure: Figure, panels: Sequence[Panel], font: float) -> None:
+    circle = {"marker": "o", "linestyle": "", "markersize": 7.0}
+    handles = [Line2D([], [], color=PATH, marker="o", markersize=7, markerfacecolor="white", markeredgecolor=HEAD,
+                      markeredgewidth=1.6, linewidth=2.5, label="where the head stands")]  # fmt: skip
+    if any(p.attention is not None for p in panels):
+        handles.append(Line2D([], [], color="0.25", label="attention: the darker, the more", **circle))
+    if any(p.best is not None for p in panels):
+        handles.append(Line2D([], [], color=ORANGE, linestyle=DASHES, label="how far one must read"))
+    room = int(figure.get_figwidth() * 72 / (17 * font))  # entries beside each other
+    columns = max(1, min(len(handles), room))
+    figure.legend(handles=handles, loc="outside lower center", ncols=columns, frameon=False, fontsize=font - 2)
+
+
+def staircase(head: np.ndarray) -> List[np.ndarray]:
+    """x and y of the way: in row i to the right up to head_i, then down to row i + 1."""
+    return [np.repeat(head, 2)[:-1], np.repeat(np.arange(len(head)), 2)[1:]]
+
+
+def attention_grid(attention: Optional[Sequence[Sequence[float]]], rows: int, columns: int) -> np.ndarray:
+    """(rows, columns) in [0, 1], zero where nothing is known."""
+    weights = np.zeros((rows, columns))
+    for i, row in enumerate(attention if attention is not None else []):
+        values = np.asarray(row, dtype=float)[:columns]
+        weights[i, : len(values)] = values
+    return np.nan_to_num(weights).clip(0, 1)

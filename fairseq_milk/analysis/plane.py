@@ -1,28 +1,29 @@
 """The quality-latency plane: one curve a system, and, where it is known, the best that is possible."""
 
-from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
+import matplotlib
 from matplotlib.figure import Figure
 
-# Okabe and Ito's colours, told apart by the colour-blind; markers tell them apart in print
+from .drawing import AMBER, BLACK, BLUE, GREEN, ORANGE, PINK, SKY, literal, style
+
+# Markers tell the systems apart in print
 STYLES: List[Tuple[str, str]] = [
-    ("#0072B2", "o"),
-    ("#D55E00", "s"),
-    ("#009E73", "^"),
-    ("#CC79A7", "D"),
-    ("#E69F00", "v"),
-    ("#56B4E9", "P"),
-    ("#000000", "X"),
-]
+    (BLUE, "o"), (ORANGE, "s"), (GREEN, "^"), (PINK, "D"), (AMBER, "v"), (SKY, "P"), (BLACK, "X"),
+]  # fmt: skip
+STAR = "#F0C000"
+FONT = 8  # of the labels
+CORNERS = ((4, -4), (4, 4), (-4, 4), (-4, -4), (4, -14), (-4, -14), (4, 14), (-4, 14))  # from the point, in order
+Box = Tuple[float, float, float, float]  # left, bottom, right, top
 
 
 class Point(NamedTuple):
-    """One trained system on the plane."""
+    """One trained system on the plane.  The errors are half widths of an interval."""
 
     latency: float
     quality: float
     label: str = ""
-    latency_error: float = 0.0  # half width of the confidence interval
+    latency_error: float = 0.0
     quality_error: float = 0.0
 
 
@@ -32,42 +33,91 @@ def quality_latency_plane(
     latency_name: str = "DAL (tokens)",
     quality_name: str = "BLEU",
     title: str = "",
+    quality_from: Optional[float] = None,
 ) -> Figure:
-    """systems: name -> its points, drawn from left to right.  best: the limit, drawn as a star."""
-    figure = Figure(figsize=(6.4, 4.4), layout="constrained")
-    axes = figure.add_subplot()
-    for (name, points), (colour, marker) in zip(systems.items(), _cycle(len(systems))):
-        ordered = sorted(points)
-        axes.errorbar(
-            [p.latency for p in ordered],
-            [p.quality for p in ordered],
-            xerr=_errors([p.latency_error for p in ordered]),
-            yerr=_errors([p.quality_error for p in ordered]),
-            color=colour,
-            marker=marker,
-            linewidth=1.3,
-            markersize=5,
-            capsize=2,
-            label=name,
-        )
-        for p in ordered:
-            if p.label:
-                text = p.label.replace("$", r"\$")
-                axes.annotate(text, (p.latency, p.quality), xytext=(4, -10), textcoords="offset points", fontsize=7)
-    if best is not None:
-        axes.axvline(best.latency, color="0.7", linewidth=0.8, linestyle=":")
-        axes.plot([best.latency], [best.quality], "*", color="#F0C000", markeredgecolor="black", markersize=14,
-                  label=best.label or "best possible", zorder=5)  # fmt: skip
-    axes.set_xlabel(latency_name)
-    axes.set_ylabel(quality_name)
-    axes.set_title(title, fontsize=10)
-    axes.grid(color="0.92")
-    axes.legend(frameon=False, fontsize=8)
+    """systems: name -> its points, joined from left to right.  best: the limit, drawn as a star.
+
+    quality_from: where the vertical axis begins; points below it are not shown.
+    """
+    with matplotlib.rc_context(style()):
+        figure = Figure(figsize=(6.8, 4.6), layout="constrained")
+        axes: Any = figure.add_subplot()
+        if best is not None:
+            _draw_best(axes, best)
+        for index, (name, points) in enumerate(systems.items()):
+            _draw_system(axes, name, sorted(points), *STYLES[index % len(STYLES)])
+        axes.set_xlabel(literal(latency_name))
+        axes.set_ylabel(literal(quality_name))
+        if title:
+            axes.set_title(literal(title), fontsize=11)
+        if quality_from is not None:
+            axes.set_ylim(bottom=quality_from)
+        axes.margins(x=0.06, y=0.08)
+        axes.grid(color="0.92")
+        axes.set_axisbelow(True)
+        axes.spines[["top", "right"]].set_visible(False)
+        _place_labels(axes, systems)
+        if systems or best is not None:
+            axes.legend(frameon=False, fontsize=9, loc="best")
     return figure
 
 
-def _cycle(count: int) -> List[Tuple[str, str]]:
-    return [STYLES[i % len(STYLES)] for i in range(count)]
+def _draw_best(axes: Any, best: Point) -> None:
+    """The star, and the region that no system can enter with full quality."""
+    axes.axvline(best.latency, color="0.6", linewidth=0.9, linestyle=(0, (2, 3)), zorder=1)
+    axes.plot([best.latency], [best.quality], "*", color=STAR, markeredgecolor="black", markersize=17, linestyle="",
+              label=literal(best.label) or "best possible", zorder=6, clip_on=False)  # fmt: skip
+
+
+def _draw_system(axes: Any, name: str, points: Sequence[Point], colour: str, marker: str) -> None:
+    axes.errorbar(
+        [p.latency for p in points],
+        [p.quality for p in points],
+        xerr=_errors([p.latency_error for p in points]),
+        yerr=_errors([p.quality_error for p in points]),
+        color=colour,
+        marker=marker,
+        markersize=6,
+        markeredgecolor="white",
+        markeredgewidth=0.6,
+        linewidth=1.5,
+        elinewidth=0.9,
+        capsize=2,
+        label=literal(name),
+        zorder=4,
+    )
+
+
+def _place_labels(axes: Any, systems: Dict[str, Sequence[Point]]) -> None:
+    """Each label at the first corner of its point where it hides neither another label nor a point."""
+    scale = 72 / axes.figure.dpi
+    every = [p for points in systems.values() for p in points]
+    taken = [(x - 3, y - 3, x + 3, y + 3) for x, y in _positions(axes, every, scale)]
+    for index, points in enumerate(systems.values()):
+        for p, (x, y) in zip(points, _positions(axes, points, scale)):
+            boxes = [_box(x, y, 0.62 * FONT * len(p.label), dx, dy) for dx, dy in CORNERS]
+            free = [n for n, box in enumerate(boxes) if not any(_overlap(box, other) for other in taken)]
+            corner = free[0] if free else 0
+            taken.append(boxes[corner])
+            dx, dy = CORNERS[corner]
+            axes.annotate(literal(p.label), (p.latency, p.quality), xytext=(dx, dy), textcoords="offset points",
+                          ha="left" if dx > 0 else "right", va="bottom" if dy > 0 else "top", fontsize=FONT,
+                          color=STYLES[index % len(STYLES)][0], zorder=5, annotation_clip=True)  # fmt: skip
+
+
+def _positions(axes: Any, points: Sequence[Point], scale: float) -> List[Tuple[float, float]]:
+    """On the page, in points of print."""
+    return [tuple(axes.transData.transform((p.latency, p.quality)) * scale) for p in points]
+
+
+def _box(x: float, y: float, width: float, dx: float, dy: float) -> Box:
+    left = x + dx if dx > 0 else x + dx - width
+    bottom = y + dy if dy > 0 else y + dy - FONT
+    return left, bottom, left + width, bottom + FONT
+
+
+def _overlap(a: Box, b: Box) -> bool:
+    return a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]
 
 
 def _errors(values: List[float]) -> Optional[List[float]]:

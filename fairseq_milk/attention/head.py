@@ -15,17 +15,23 @@ class BernoulliHead(MonotonicEnergy):
     """p_ij = sigmoid(e_ij + N(0, n)) in training, [e_ij > 0] where the schedule is hard.
 
     n is the standard deviation of the noise, which drives p towards 0 and 1 so that the expected schedule resembles
-    the hard one.
+    the hard one.  It may grow to its value over the first `noise_ramp` updates: little noise lets the head move, much
+    makes it decide.
     """
 
     def __init__(self, options: AttentionOptions) -> None:
         super().__init__(
             options.query_dim, options.memory_dim, options.energy_dim, options.energy_bias, options.head_pace
         )
+        self.final_noise, self.noise_ramp = options.noise, options.noise_ramp
         self.noise = options.noise
         self.preserve_mass = options.preserve_mass
         self.alignment = expected_alignment if options.exact_alignment else expected_alignment_parallel
         self.threshold = 0.5  # of the probability, for decoding
+
+    def set_num_updates(self, num_updates: int) -> None:
+        """fairseq calls this before every update."""
+        self.noise = self.final_noise * min(1.0, (num_updates + 1) / (self.noise_ramp + 1))
 
     def expected_stop(self, s: Tensor, keys: Tensor, memory: Memory, state: AttentionState, hard: bool) -> Tensor:
         """alpha_i.  (B, J)."""

@@ -1,5 +1,6 @@
 """wait-k: it stops at min(k + floor((i-1)/r), |x|), whatever it reads, and sees everything read (Ma et al. 2018)."""
 
+from fractions import Fraction
 from typing import Tuple
 
 import torch
@@ -35,8 +36,8 @@ class WaitKAttention(SimultaneousAttention):
         return self.attend(s, memory._replace(lengths=g)), AttentionState(state.alpha, state.i + 1)
 
     def wants_to_write(self, s: Tensor, memory: Memory, i: int) -> Tensor:
-        unbounded = torch.full_like(memory.lengths, torch.iinfo(torch.long).max)
-        return memory.lengths >= wait_k_delays(self.k, unbounded, i, self.rate)[:, -1]
+        rate = Fraction(str(self.rate))  # this delay alone: `wait_k_delays` would make those of all i steps
+        return memory.lengths >= self.k + (i - 1) * rate.denominator // rate.numerator
 
     def attend(self, s: Tensor, memory: Memory) -> AttentionOutput:
         beta = prefix_softmax(self.soft_energy(memory.keys["soft_energy"], s), memory.lengths)

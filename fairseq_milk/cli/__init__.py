@@ -17,6 +17,7 @@ class Verb(NamedTuple):
 
 VERBS: Dict[str, Verb] = {
     "score": Verb("fairseq_milk.cli.score", "BLEU and latency of a generation under every convention"),
+    "stream": Verb("fairseq_milk.cli.stream", "translate standard input while it arrives"),
 }
 
 

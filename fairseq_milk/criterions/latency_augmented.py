@@ -115,7 +115,8 @@ class LatencyAugmentedCriterion(LabelSmoothedCrossEntropyCriterion):
             learned=int(learned),
         )
         if self.report_accuracy:
-            log.update(n_correct=utils.item(nll.correct), total=utils.item(target.ne(self.padding_idx).sum()))
+            counted = target[:, self.ignore_prefix_size :].ne(self.padding_idx)
+            log.update(n_correct=utils.item(nll.correct), total=utils.item(counted.sum()))
         if learned and not model.training:
             log.update(self._expected(model, sample))
         return loss, sample_size, log

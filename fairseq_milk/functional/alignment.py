@@ -27,7 +27,7 @@ def linear_scan(a: Tensor, b: Tensor, reverse: bool = False) -> Tensor:
     """
     x, stride = b, 1
     while stride < b.size(-1):
-        shift = (-stride, stride) if reverse else (stride, -stride)  # row j sees row j -+ stride, zeros at the end
+        shift = (-stride, stride) if reverse else (stride, -stride)  # j meets j -+ stride, 0 outside the row
         x = torch.addcmul(x, a, F.pad(x, shift))
         stride *= 2
         if stride < b.size(-1):

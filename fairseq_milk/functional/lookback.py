@@ -100,7 +100,7 @@ def chunkwise_lookback(alpha: Tensor, u: Tensor, chunk_size: int, src_lengths: O
 
 
 def prefix_softmax(u: Tensor, lengths: Tensor, window: Optional[int] = None) -> Tensor:
-    """beta_i when the stop position is known: softmax of u over the first `lengths` tokens, or the last `window` of them.
+    """beta_i when the stop is known: softmax of u over the first `lengths` tokens, or the last `window` of them.
 
         beta_ij = exp(u_ij) / sum_{l in W} exp(u_il),     W = {l : lengths - window < l <= lengths}
 

@@ -12,9 +12,9 @@ summed over the rows whose target is not `ignore_index`.  With P = softmax(l) an
     dW_v = sum_n K_nv f_n - eps' sum_n f_n
     db_v = sum_n K_nv     - eps' N
 
-and sum_v l_nv = f_n sum_v W_v + sum_v b_v: the eps' terms cost no pass over the logits.  Everything that a chunk of rows
-gives to the gradient is known as soon as its logits are, so it is added up in the forward and the chunk's (chunk, V)
-buffers are used again.  The backward multiplies by dL/dloss.
+and sum_v l_nv = f_n sum_v W_v + sum_v b_v: the eps' terms cost no pass over the logits.  All that a chunk of rows gives
+to the gradient is known as soon as its logits are, so it is added up in the forward and the chunk's (chunk, V) buffers
+are used again.  The backward multiplies by dL/dloss.
 """
 
 from typing import Any, List, NamedTuple, Optional, Tuple

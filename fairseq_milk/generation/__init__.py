@@ -1,7 +1,28 @@
 """Simultaneous decoding: batched for `fairseq-generate`, live in a session; the same decisions, one code."""
 
-from .decoding import DecodingOptions, translate
-from .generator import SimultaneousGenerator, full_read
+from .decoding import DecodingOptions, Hypothesis, translate
+from .generator import AlignedBeamSearch, SimultaneousGenerator, full_read
+from .knobs import DecodingKnobs, check_knobs, configure_head, decoding_options
+from .loading import load_model, load_words
 from .session import StreamingSession, Written
+from .words import SourceWords, TargetText, WordSession
 
-__all__ = ["DecodingOptions", "SimultaneousGenerator", "StreamingSession", "Written", "full_read", "translate"]
+__all__ = [
+    "AlignedBeamSearch",
+    "DecodingKnobs",
+    "DecodingOptions",
+    "Hypothesis",
+    "SimultaneousGenerator",
+    "SourceWords",
+    "StreamingSession",
+    "TargetText",
+    "WordSession",
+    "Written",
+    "check_knobs",
+    "configure_head",
+    "decoding_options",
+    "full_read",
+    "load_model",
+    "load_words",
+    "translate",
+]

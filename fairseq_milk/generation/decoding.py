@@ -4,7 +4,8 @@ The batched generator of `fairseq-generate` and the streaming session differ onl
 A `Decoding` is handed one source state at a time and never sees more than has been read.
 """
 
-from typing import Any, List, NamedTuple, Optional
+from math import inf
+from typing import Any, List, NamedTuple, Optional, Tuple
 
 import torch
 from torch import Tensor
@@ -40,10 +41,13 @@ class Decoding:
     """
 
     def __init__(self, model: Any, batch: int, options: DecodingOptions, room: int = 16) -> None:
+        if model.training:
+            raise ValueError("a model decodes in evaluation mode, without dropout: call model.eval() first")
         self.decoder, self.attention, self.options = model.decoder, model.decoder.attention, options
         dictionary = self.decoder.dictionary
         self.pad, self.eos, self.unk = dictionary.pad(), dictionary.eos(), dictionary.unk()
         self.i = 1
+        self.begun = False  # everybody reads first
         self.state = self.decoder.begin(batch)
         like = self.state.c
         self.memory: Memory = self.attention.nothing_read(batch, like, room)
@@ -59,8 +63,8 @@ class Decoding:
     def wants_to_read(self, exhausted: Tensor) -> Tensor:
         """Which sentences READ before they write?  exhausted: (B,) bool, nothing is left to read.  -> (B,) bool."""
         read, options = self.memory.lengths, self.options
-        if bool((read == 0).any()):
-            return read == 0
+        if not self.begun:
+            return torch.ones_like(exhausted)
         reading = ~self.attention.wants_to_write(self.s.h, self.memory, self.i) | self.retracted
         if self.i == 1:
             reading |= read < options.min_wait
@@ -71,6 +75,7 @@ class Decoding:
 
     def read(self, h: Tensor, reading: Tensor) -> None:
         """h: (B, hidden_size), the next source state of each sentence; taken by those that read."""
+        self.begun = True
         self.memory = self.attention.read(self.memory, h, reading)
         self.writes = self.writes.masked_fill(reading, 0)
         self.retracted = self.retracted & ~reading
@@ -79,8 +84,7 @@ class Decoding:
         """One target token for every sentence, or None if some sentence must read on first (an EOS too early)."""
         out = self.attention.attend(self.s.h, self.memory)
         features, state = self.decoder.write(self.s, out.c, self.state)
-        lprobs = self._constrain(torch.log_softmax(self.decoder.output(features).float(), dim=-1))
-        scores, tokens = lprobs.max(-1)
+        tokens, scores = self._choose(self.decoder.output(features).float())
         if not self.options.early_eos:
             self.retracted = tokens.eq(self.eos) & ~exhausted
             if bool(self.retracted.any()):
@@ -103,17 +107,21 @@ class Decoding:
         """More target tokens than max_len allows for what has been read: (B,) bool."""
         return self.i > self.options.max_len_a * self.memory.lengths + self.options.max_len_b
 
-    def _constrain(self, lprobs: Tensor) -> Tensor:
-        """Never padding, EOS neither before min_len nor later than max_len.  (B, V)."""
-        lprobs[:, self.pad] = -torch.inf
-        lprobs[:, self.unk] -= self.options.unk_penalty
+    def _choose(self, logits: Tensor) -> Tuple[Tensor, Tensor]:
+        """The most probable token and its log-probability: never padding, EOS neither before min_len nor after max_len.
+
+        logits: (B, V), overwritten.  -> (B,), (B,).
+        """
+        total, eos = logits.logsumexp(-1), logits[:, self.eos].clone()
+        logits[:, self.pad] = -inf
+        logits[:, self.unk] -= self.options.unk_penalty
         if self.i <= self.options.min_len:
-            lprobs[:, self.eos] = -torch.inf
-        else:
-            end = self._too_long().unsqueeze(1)
-            other = torch.arange(lprobs.size(1), device=lprobs.device) != self.eos
-            lprobs = lprobs.masked_fill(end & other, -torch.inf)
-        return lprobs
+            logits[:, self.eos] = -inf
+            best, tokens = logits.max(-1)
+            return tokens, best - total
+        best, tokens = logits.max(-1)
+        end = self._too_long()
+        return tokens.masked_fill(end, self.eos), torch.where(end, eos, best) - total
 
 
 class Hypothesis:
@@ -138,7 +146,7 @@ def translate(model: Any, src_tokens: Tensor, options: DecodingOptions, attentio
     batch = Decoding(model, h.size(0), options, room=h.size(1))
     rows = torch.arange(h.size(0), device=h.device)  # sentences still in the batch
     while len(rows) > 0:
-        exhausted = batch.read_so_far >= lengths[rows]
+        exhausted = batch.read_so_far >= lengths
         reading = batch.wants_to_read(exhausted)
         if bool(reading.any()):
             batch.read(h[rows, batch.read_so_far.clamp(max=h.size(1) - 1)], reading)
@@ -149,7 +157,7 @@ def translate(model: Any, src_tokens: Tensor, options: DecodingOptions, attentio
         _append(hypotheses, rows, step, attention)
         going = step.tokens.ne(batch.eos).nonzero().squeeze(1)
         if len(going) < len(rows):
-            rows = rows[going]
+            rows, lengths = rows[going], lengths[going]
             batch.keep(going)
     return hypotheses
 

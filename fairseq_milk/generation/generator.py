@@ -1,10 +1,12 @@
 """What `fairseq-generate` and `fairseq-interactive` call: the batched simultaneous decoder in fairseq's clothes."""
 
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, List, Optional, Tuple
 
 import torch
+from fairseq.sequence_generator import SequenceGeneratorWithAlignment
 from torch import Tensor, nn
 
+from ..models.encoder import right_padded
 from .decoding import DecodingOptions, Hypothesis, translate
 
 
@@ -24,28 +26,29 @@ class SimultaneousGenerator(nn.Module):
         normalise: bool = True,
     ) -> None:
         super().__init__()
-        self.eos = dictionary.eos()
+        self.pad, self.eos = dictionary.pad(), dictionary.eos()
         self.symbols_to_strip_from_output = {self.eos}
         self.options, self.alignment = options, alignment
         self.attention = attention or alignment is not None
         self.length_penalty = length_penalty if normalise else 0.0
 
     @torch.no_grad()
-    def generate(
-        self, models: List[Any], sample: Dict[str, Any], prefix_tokens: Any = None, constraints: Any = None, **kwargs: Any
-    ) -> List[List[Dict[str, Any]]]:
+    def generate(self, models: List[Any], sample: Dict[str, Any], **kwargs: Any) -> List[List[Dict[str, Any]]]:
+        """One hypothesis a sentence.  kwargs: what fairseq hands over for a search, which this is not."""
         (model,) = models
-        hypotheses = translate(model, sample["net_input"]["src_tokens"], self.options, self.attention)
-        return [[self._finish(hypothesis)] for hypothesis in hypotheses]
+        src_tokens = sample["net_input"]["src_tokens"]
+        lengths = src_tokens.ne(self.pad).sum(1).tolist()
+        hypotheses = translate(model, src_tokens, self.options, self.attention)
+        return [[self._finish(hypothesis, length)] for hypothesis, length in zip(hypotheses, lengths)]
 
-    def _finish(self, hypothesis: Hypothesis) -> Dict[str, Any]:
+    def _finish(self, hypothesis: Hypothesis, src_length: int) -> Dict[str, Any]:
         scores = torch.tensor(hypothesis.scores)
         result: Dict[str, Any] = {
             "tokens": torch.tensor(hypothesis.tokens),
             "score": scores.sum() / len(hypothesis.scores) ** self.length_penalty,
             "positional_scores": scores,
             "attention": None,
-            "alignment": self._align(hypothesis.attention),
+            "alignment": self._align(hypothesis.attention, src_length),
             "delays": hypothesis.delays,
             "steps": " ".join(map(str, hypothesis.delays)),
         }
@@ -53,17 +56,33 @@ class SimultaneousGenerator(nn.Module):
             result["soft_attention"] = hypothesis.attention
         return result
 
-    def _align(self, attention: List[List[float]]) -> List[Any]:
-        """hard: (source, target) pairs, the strongest source token of each; soft: rows of weights as text."""
+    def _align(self, attention: List[List[float]], src_length: int) -> List[Any]:
+        """As fairseq's beam search does it, with zeros for what had not been read.
+
+        hard: (source, target) pairs, the strongest source word of each target word, neither of them EOS;
+        soft: for each target token, EOS included, the weights of all source tokens as text.
+        """
         if self.alignment == "hard":
-            return [(max(range(len(row)), key=row.__getitem__), i) for i, row in enumerate(attention[:-1])]
+            words = [row[: src_length - 1] for row in attention[:-1]]
+            return [(max(range(len(row)), key=row.__getitem__), i) for i, row in enumerate(words) if row]
         if self.alignment == "soft":
-            return [[f"{weight:.6f}" for weight in row] for row in attention]
+            return [[f"{weight:.6f}" for weight in row + [0.0] * (src_length - len(row))] for row in attention]
         return []
 
 
+class AlignedBeamSearch(SequenceGeneratorWithAlignment):
+    """fairseq's beam search with --print-alignment, for an encoder that pads on the right whatever the batch does."""
+
+    def _prepare_batch_for_alignment(self, sample: Dict[str, Any], hypothesis: Any) -> Tuple[Tensor, ...]:
+        src_tokens, *rest = super()._prepare_batch_for_alignment(sample, hypothesis)
+        return (right_padded(src_tokens, self.pad)[0], *rest)
+
+
 def full_read(hypothesis: Dict[str, Any], src_tokens: Tensor, padding_idx: int) -> None:
-    """Give a hypothesis of fairseq's (offline) beam search its delays: everything is read before anything is written."""
+    """Give a hypothesis of fairseq's (offline) beam search its delays: all is read before anything is written."""
     length = int(src_tokens.ne(padding_idx).sum())
     hypothesis["delays"] = [length] * len(hypothesis["tokens"])
     hypothesis["steps"] = " ".join(map(str, hypothesis["delays"]))
+    attention = hypothesis["attention"]  # (J, I), or nothing if the model has none to show
+    if attention is not None and attention.dim() == 2:
+        hypothesis["soft_attention"] = attention[:length].t().tolist()

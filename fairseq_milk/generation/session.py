@@ -9,10 +9,12 @@ from .decoding import Decoding, DecodingOptions
 
 
 class Written(NamedTuple):
+    """One target token and how it came about."""
+
     token: int
     delay: int  # source tokens read when it was written
     score: float
-    attention: List[float]
+    attention: List[float]  # over the source tokens read
 
 
 class StreamingSession:
@@ -22,23 +24,26 @@ class StreamingSession:
     >>> for token in source: print(session.push(token))     # the last token is EOS                 # doctest: +SKIP
     """
 
+    @torch.no_grad()
     def __init__(self, model: Any, options: Optional[DecodingOptions] = None) -> None:
+        if not model.encoder.incremental:
+            raise ValueError("a bidirectional encoder needs the whole source: this model cannot translate a stream")
         self.encoder = model.encoder
         self.decoding = Decoding(model, 1, options or DecodingOptions())
         self.source_states: Optional[List[LSTMState]] = None
         self.source_ended = False
-        self.done = False
+        self.done = False  # EOS has been written, perhaps before the source ended
 
     @torch.no_grad()
     def push(self, token: int) -> List[Written]:
         """One more source token has arrived (EOS: the source has ended); what is written now, EOS included."""
         if self.source_ended:
             raise ValueError("the source of this session has ended: begin a new session")
-        device = self.decoding.tokens.device
-        h, self.source_states = self.encoder.step(torch.tensor([token], device=device), self.source_states)
         self.source_ended = token == self.decoding.eos
         if self.done:
-            return []  # EOS was written before the source ended
+            return []
+        device = self.decoding.tokens.device
+        h, self.source_states = self.encoder.step(torch.tensor([token], device=device), self.source_states)
         self.decoding.read(h, torch.ones(1, dtype=torch.bool, device=device))
         return self._write()
 

@@ -39,6 +39,9 @@ class MilkRNMTConfig(FairseqDataclass):
     noise: float = field(
         default=4.0, metadata={"help": "n, standard deviation of the noise on the monotonic energies in training"}
     )
+    noise_ramp: int = field(
+        default=0, metadata={"help": "updates over which the noise grows linearly to its value; 0: at once"}
+    )
     energy_bias: float = field(
         default=-1.0, metadata={"help": "r at the start, the bias of the monotonic energies: low makes the head wait"}
     )
@@ -70,6 +73,7 @@ class MilkRNMTConfig(FairseqDataclass):
             memory_dim=self.hidden_size,
             energy_dim=self.energy_dim,
             noise=self.noise,
+            noise_ramp=self.noise_ramp,
             energy_bias=self.energy_bias,
             head_pace=self.head_pace,
             preserve_mass=not self.unpreserved_mass,
@@ -86,6 +90,7 @@ class MilkRNMTConfig(FairseqDataclass):
         _require(0 <= self.dropout < 1, "dropout", self.dropout, "must be at least 0 and below 1")
         _require(0 <= self.cell_clip < float("inf"), "cell_clip", self.cell_clip, "must be 0 or a positive number")
         _require(0 <= self.noise < float("inf"), "noise", self.noise, "must be 0 or a positive number")
+        _require(self.noise_ramp >= 0, "noise_ramp", self.noise_ramp, "must be 0 or a number of updates")
         _require(abs(self.energy_bias) < float("inf"), "energy_bias", self.energy_bias, "must be a finite number")
         _require(0 < self.head_pace < float("inf"), "head_pace", self.head_pace, "must be a positive number")
         _require(self.chunk_size >= 1, "chunk_size", self.chunk_size, "must be at least 1")

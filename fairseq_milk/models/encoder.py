@@ -24,6 +24,8 @@ class RNMTEncoder(FairseqEncoder):
     Unidirectional, so that the states of a prefix never change; `step` gives them one at a time.
     """
 
+    incremental = True  # False: it needs the whole source
+
     def __init__(self, cfg: MilkRNMTConfig, dictionary: Any, embedding: nn.Embedding) -> None:
         super().__init__(dictionary)
         self.padding_idx = dictionary.pad()
@@ -69,6 +71,8 @@ class RNMTEncoder(FairseqEncoder):
 
 class BidirectionalRNMTEncoder(RNMTEncoder):
     """The offline encoder: each layer runs both ways and feeds both to the next; a projection 2H -> H at the end."""
+
+    incremental = False
 
     def __init__(self, cfg: MilkRNMTConfig, dictionary: Any, embedding: nn.Embedding) -> None:
         super().__init__(cfg, dictionary, embedding)

@@ -3,7 +3,7 @@
 One step, for input x_t (B, D) and state h, c (B, H), gate q in (i_i, i_g, f_g, o_g):
 
     z_t   = W_x x_t + W_h h_{t-1}                           (B, 4, H)   no bias in the product
-    n_tq  = (z_tq - mean(z_tq)) * r_tq                      r_tq = 1 / sqrt(var(z_tq) + eps), over H, each gate by itself
+    n_tq  = (z_tq - mean(z_tq)) * r_tq                      r_tq = 1 / sqrt(var(z_tq) + eps), over H, gate by gate
     a_tq  = scale_q n_tq + bias_q
     v     = tanh(a_i_i),  i = sigmoid(a_i_g),  f = sigmoid(a_f_g),  o = sigmoid(a_o_g)
     c_t   = clip(f c_{t-1} + i v, -cell_clip, cell_clip)    (B, H)
@@ -21,15 +21,19 @@ Backward, for t = T .. 1, with dh, dc = dL/dh_t, dL/dc_t (what later steps and t
     dz_q   = r_q (dn_q - mean(dn_q) - n_q mean(n_q dn_q))
     dL/dc_{t-1} = dc f,   dL/dh_{t-1} = dz_t W_h
 
-and, since they need only the dz_t, once for all steps: dW_x = sum_t dz_t' x_t, dW_h = sum_t dz_t' h_{t-1}, dx_t = dz_t W_x;
-dscale = sum_t da_t n_t and dbias = sum_t da_t are summed on the way.
+and, since they need only the dz_t, once for all steps:
 
-What makes it fast is what is *not* inside the time loop: W_x x_t is one product before it, dW_x, dW_h and dx are one product each
-after it. A step is one product and a dozen elementwise calls on buffers that are allocated once, and nothing waits for the
-device. Sequences are kept time first inside (h comes back as a transposed view, free to transpose again in the next layer).
+    dW_x = sum_t dz_t' x_t,   dW_h = sum_t dz_t' h_{t-1},   dx_t = dz_t W_x
 
-`LSTMLoop` gives the same price to a layer whose input is only partly known beforehand: the bottom layer of the decoder reads
-[y_{i-1}; c_{i-1}], and c_{i-1} comes from the attention between two steps.
+while dscale = sum_t da_t n_t and dbias = sum_t da_t are added up on the way.
+
+What makes it fast is what is *not* inside the time loop: W_x x_t is one product before it; dW_x, dW_h and dx are one
+product each after it.  A step is one product and a dozen elementwise calls, most of them in place, and nothing waits for
+the device.  dz is written over the gates, for on a CPU fresh memory costs more than arithmetic.  Sequences are kept time
+first inside: h comes back as a transposed view, which the next layer transposes back for nothing.
+
+`LSTMLoop` gives the same price to a layer whose input is only partly known beforehand: the bottom layer of the decoder
+reads [y_{i-1}; c_{i-1}], and c_{i-1} comes from the attention between two steps.
 """
 
 from typing import Any, List, NamedTuple, Optional, Tuple
@@ -60,7 +64,7 @@ def _at_least_float32(dtype: torch.dtype) -> torch.dtype:
     return torch.float32 if dtype in (torch.float16, torch.bfloat16) else dtype
 
 
-# ---- one step, shared by the whole-sequence layer and the loop ------------------------------------------------------------
+# ---- one step, shared by the whole-sequence layer and the loop -------------------------------------------------------
 
 
 class _Step(NamedTuple):
@@ -112,7 +116,7 @@ def _step_backward(
     return da, dz_over_r, torch.mul(dc, f)
 
 
-# ---- the whole sequence ---------------------------------------------------------------------------------------------------
+# ---- the whole sequence ----------------------------------------------------------------------------------------------
 
 
 class _Trace(NamedTuple):
@@ -138,7 +142,7 @@ def _run(
 ) -> _Trace:
     steps, batch, hidden = x.size(0), x.size(1), weight_h.size(1)
     wide = _at_least_float32(x.dtype)
-    z = torch.mm(x.reshape(steps * batch, -1), weight_x.t()).to(wide).view(steps, batch, 4, hidden)
+    z = torch.mm(x.reshape(steps * batch, x.size(2)), weight_x.t()).to(wide).view(steps, batch, 4, hidden)
     hs = x.new_empty(steps + 1, batch, hidden)
     hs[0] = h0
     scale, bias = scale.to(wide), bias.to(wide)
@@ -213,7 +217,7 @@ class _Layer(torch.autograd.Function):
         dz = dz.view(steps * batch, 4 * hidden).to(x.dtype)
         needs = ctx.needs_input_grad
         dx = torch.mm(dz, weight_x).view_as(x) if needs[0] else None
-        dweight_x = torch.mm(dz.t(), x.reshape(steps * batch, -1)) if needs[4] else None
+        dweight_x = torch.mm(dz.t(), x.reshape(steps * batch, x.size(2))) if needs[4] else None
         dweight_h = torch.mm(dz.t(), hs[:-1].view(steps * batch, hidden)) if needs[5] else None
         return dx, dh, dc, None, dweight_x, dweight_h, dscale.sum(0), dbias.sum(0), None, None
 
@@ -221,9 +225,9 @@ class _Layer(torch.autograd.Function):
 class LayerNormLSTM(nn.Module):
     """One unidirectional layer: see the equations at the top of this file.
 
-    eps: added to the variance. lingvo has 1e-8; the default 1e-6 is under 1 % of the variance at initialisation and bounds the
-    gradient's gain on a constant z (a zero embedding on a zero state) by 1e3 instead of 1e4, which float16 needs. Statistics,
-    gates and c are computed in float32 in half precision.
+    eps: added to the variance.  lingvo has 1e-8; the default 1e-6 is under 1 % of the variance at initialisation with
+    512 units, and bounds the gradient's gain on a constant z (a zero embedding on a zero state) by 1e3 instead of 1e4,
+    which float16 needs.  In half precision the statistics, the gates and c are float32.
     cell_clip: 0 turns the clipping off.
     """
 
@@ -258,10 +262,10 @@ class LayerNormLSTM(nn.Module):
     def forward(
         self, x: Tensor, state: Optional[LSTMState] = None, padding: Optional[Tensor] = None
     ) -> Tuple[Tensor, LSTMState]:
-        """x: (B, T, D); state: zeros if None; padding: (B, T) bool, True where padded -> h (B, T, H), state after step T.
+        """x: (B, T, D); state: None = zeros; padding: (B, T) bool, True = padded -> h: (B, T, H), state after step T.
 
-        Right-padded batches may leave out `padding` when only the valid outputs matter: what follows the end of a sentence
-        cannot change what came before. The final state and left padding need it.
+        A batch padded on the right needs no `padding` when only its valid outputs matter: what follows the end of a
+        sentence cannot change what came before.  Left padding and the final state need it.
         """
         state = self.zero_state(x.size(0)) if state is None else state
         pad = None if padding is None else padding.t().unsqueeze(2)
@@ -279,14 +283,14 @@ class LayerNormLSTM(nn.Module):
         return LSTMLoop(self, known)
 
 
-# ---- step by step, with an input that is known in part --------------------------------------------------------------------
+# ---- step by step, with an input that is known in part ---------------------------------------------------------------
 
 
 class _Recurrent(torch.autograd.Function):
     """The weight gradient of all steps of a loop at once.
 
-    projected (T, B, 4H) passes through; its gradient is dz for every step, complete only when every step is done, and then
-    dW = sum_t dz_t' [fed_t; h_{t-1}]. The loop's steps fill `inputs` with [fed_t; h_{t-1}] and leave W alone.
+    projected (T, B, 4H) passes through.  Its gradient is dz of every step, and arrives when the backward of every step is
+    done: dW = sum_t dz_t' [fed_t; h_{t-1}].  The steps fill `inputs` with [fed_t; h_{t-1}] and leave W alone.
     """
 
     @staticmethod
@@ -305,7 +309,7 @@ class _Recurrent(torch.autograd.Function):
 
 
 class _LoopStep(torch.autograd.Function):
-    """projected (B, 4H), fed (B, F), h, c (B, H), weight (4H, F+H) -> h, c (B, H); no gradient for weight (see _Recurrent)."""
+    """projected (B, 4H), fed (B, F), h, c (B, H), weight (4H, F+H) -> h, c (B, H).  weight's gradient: _Recurrent."""
 
     @staticmethod
     def forward(
@@ -345,7 +349,7 @@ class _LoopStep(torch.autograd.Function):
 
 
 class LSTMLoop:
-    """The steps of a layer whose input is [known_t; fed_t]: known_t for all t beforehand, fed_t (B, D - K) only at step t.
+    """The steps of a layer whose input is [known_t; fed_t]: known_t given beforehand, fed_t (B, D - K) only at step t.
 
         loop = lstm.loop(y)                       # y: (B, I, K)
         for i in range(I):

@@ -83,6 +83,8 @@ class LatencyLog:
     from generation, not from validation during training, where nothing clears it.
     """
 
+    scoring: Any = None  # the scorer that reads it, if it is ours: its `convention` and `bleu`
+
     def __init__(self) -> None:
         self._records: List[Record] = []
 
@@ -93,8 +95,8 @@ class LatencyLog:
     def add(self, record: Record) -> None:
         self._records.append(record)
 
-    def clear(self) -> None:
-        self._records = []
+    def clear(self, scoring: Any = None) -> None:
+        self._records, self.scoring = [], scoring
 
 
 LATENCY = LatencyLog()

@@ -38,7 +38,7 @@ class SimultaneousScorer(SacrebleuScorer):
         tokenizer = "char" if cfg.sacrebleu_char_level else str(cfg.sacrebleu_tokenizer)
         self.bleu = sacrebleu.BLEU(tokenize=tokenizer, lowercase=cfg.sacrebleu_lowercase)
         self.convention = Convention(str(cfg.latency_unit), str(cfg.latency_eos) == "yes", str(cfg.latency_length))
-        LATENCY.clear()
+        LATENCY.clear(scoring=self)
         self.records = LATENCY.records
 
     def add_string(self, ref: str, pred: str) -> None:

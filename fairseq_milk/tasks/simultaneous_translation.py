@@ -1,38 +1,39 @@
 """`--task simultaneous_translation`: fairseq's `translation`, with a simultaneous generator and no sentence dropped."""
 
+import logging
 import os
 from argparse import Namespace
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, Dict, List, Optional
 
 import torch
 from fairseq import utils
+from fairseq.dataclass.utils import gen_parser_from_dataclass
 from fairseq.tasks import register_task
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
 from omegaconf import II, open_dict
 
+from ..attention import ATTENTIONS
 from ..errors import UserError
-from ..generation import DecodingOptions, SimultaneousGenerator, full_read
+from ..generation import AlignedBeamSearch, DecodingKnobs, DecodingOptions, SimultaneousGenerator, full_read
+from ..generation.knobs import check_knobs, configure_head, decoding_options
+from ..generation.results import Results, remove_old
 from ..scoring import LATENCY, Record
+from ..scoring.scorer import SimultaneousScorerConfig
+
+logger = logging.getLogger(__name__)
+OFFLINE_BEAM = 5  # fairseq's default; simultaneous models are greedy
+UNSET = 0  # a beam that the user has not given
 
 
 @dataclass
-class SimultaneousTranslationConfig(TranslationConfig):
-    head_threshold: float = field(
-        default=0.5, metadata={"help": "probability above which the learned head stops (writes) in decoding"}
-    )
-    min_wait: int = field(default=1, metadata={"help": "source tokens to read before the first target token"})
-    max_consecutive_writes: int = field(
-        default=0, metadata={"help": "target tokens in a row while there is something to read; 0: any number"}
-    )
-    decode_k: Optional[int] = field(default=None, metadata={"help": "decode wait-k with this k instead of its own"})
-    no_early_eos: bool = field(
-        default=False, metadata={"help": "read on when EOS would be written before the whole source has been read"}
-    )
+class SimultaneousTranslationConfig(TranslationConfig, DecodingKnobs):
     write_attention: bool = field(
         default=False, metadata={"help": "with --results-path: write the soft attention to the JSON lines too"}
     )
     results_path: Optional[str] = II("common_eval.results_path")
+    path: Optional[str] = II("common_eval.path")
+    post_process: Optional[str] = II("common_eval.post_process")
     gen_subset: str = II("dataset.gen_subset")
     distributed_world_size: int = II("distributed_training.distributed_world_size")
 
@@ -41,16 +42,27 @@ class SimultaneousTranslationConfig(TranslationConfig):
 class SimultaneousTranslationTask(TranslationTask):
     cfg: SimultaneousTranslationConfig
 
+    sentences = 0  # that `fairseq-generate` is going to decode
+    tokenizer_in_use: Any = None
+    bpe_in_use: Any = None
+
     @classmethod
     def add_args(cls, parser: Any) -> None:
-        """Also makes our scorer the default of `fairseq-generate`."""
+        """Also sets what `fairseq-generate` does by default.
+
+        Our scorer; a beam that depends on the model (1 if it is simultaneous, else fairseq's 5); and a length limit
+        that grows with the source, which fairseq's fixed 200 tokens do not.
+        """
         super().add_args(parser)
         if parser.get_default("scoring") == "bleu":
             parser.set_defaults(scoring="simultaneous")
+            gen_parser_from_dataclass(parser, SimultaneousScorerConfig())
+        if parser.get_default("beam") == OFFLINE_BEAM:
+            parser.set_defaults(beam=UNSET, max_len_a=DecodingOptions().max_len_a)
 
     @classmethod
     def setup_task(cls, cfg: Any, **kwargs: Any) -> "SimultaneousTranslationTask":
-        check_options(cfg)
+        check_knobs(cfg)
         paths = utils.split_paths(cfg.data)
         if not os.path.isdir(paths[0]):
             raise UserError(f"there is no data directory {paths[0]}: run fairseq-preprocess --destdir {paths[0]} first")
@@ -66,7 +78,11 @@ class SimultaneousTranslationTask(TranslationTask):
         if len(dataset) == 0:
             raise UserError("the data set is empty: there is nothing to train on or to translate")
         kwargs["required_batch_size_multiple"] = 1
-        return super().get_batch_iterator(dataset, *args, **kwargs)
+        iterator = super().get_batch_iterator(dataset, *args, **kwargs)
+        if dataset is self.datasets.get(self.cfg.gen_subset):
+            batches = iterator.frozen_batches[kwargs.get("shard_id", 0) :: kwargs.get("num_shards", 1)]
+            self.sentences = sum(map(len, batches))
+        return iterator
 
     def build_criterion(self, cfg: Any, from_checkpoint: bool = False) -> Any:
         refuse_independent_copies(self.cfg.distributed_world_size)
@@ -75,31 +91,43 @@ class SimultaneousTranslationTask(TranslationTask):
     # ---- decoding -----------------------------------------------------------------------------------------------
 
     def build_generator(self, models: List[Any], args: Any, *rest: Any, **kwargs: Any) -> Any:
-        streaming = any(getattr(attention_of(model), "streaming", False) for model in models)
+        """Ours where decoding is greedy; fairseq's own for a search, which only an offline model can make."""
         if getattr(args, "score_reference", False):
             return super().build_generator(models, args, *rest, **kwargs)
+        attention = attention_of(models[0])
+        configure_head(attention, self.cfg)
+        streaming = getattr(attention, "streaming", False)
         in_training = isinstance(args, Namespace)  # --eval-bleu
         if not in_training:
             with open_dict(args):
                 args.print_step = True  # the delays, on fairseq's own step line
-        if streaming:
-            generator = self._simultaneous_generator(models, args)
+                args.beam = args.beam or (1 if streaming else OFFLINE_BEAM)
+        search = search_asked(models, args, 1 if streaming else OFFLINE_BEAM)
+        if streaming and search:
+            raise UserError(search)
+        if search or attention is None:
+            generator = self._beam_search(models, args, *rest, **kwargs)
         else:
-            generator = super().build_generator(models, args, *rest, **kwargs)
-        generator.records = not in_training
+            generator = self._simultaneous_generator(args)
+        generator.records = self.sentences > 0 and not in_training
+        if generator.records:
+            self._begin_records(attention, args)
         return generator
 
-    def _simultaneous_generator(self, models: List[Any], args: Any) -> SimultaneousGenerator:
-        refuse_search(models, args)
-        configure_head(attention_of(models[0]), self.cfg)
-        options = DecodingOptions(
-            min_wait=self.cfg.min_wait,
-            max_writes=self.cfg.max_consecutive_writes,
-            early_eos=not self.cfg.no_early_eos,
-            max_len_a=getattr(args, "max_len_a", 0) or DecodingOptions().max_len_a,
-            max_len_b=getattr(args, "max_len_b", 200),
-            min_len=getattr(args, "min_len", 1),
-            unk_penalty=getattr(args, "unkpen", 0),
+    def _beam_search(self, models: List[Any], args: Any, *rest: Any, **kwargs: Any) -> Any:
+        if attention_of(models[0]) is not None and getattr(args, "print_alignment", None):
+            extra = {**(kwargs.get("extra_gen_cls_kwargs") or {}), "print_alignment": args.print_alignment}
+            kwargs.update(seq_gen_cls=AlignedBeamSearch, extra_gen_cls_kwargs=extra)
+        return super().build_generator(models, args, *rest, **kwargs)
+
+    def _simultaneous_generator(self, args: Any) -> SimultaneousGenerator:
+        defaults = DecodingOptions()
+        options = decoding_options(
+            self.cfg,
+            max_len_a=getattr(args, "max_len_a", defaults.max_len_a),
+            max_len_b=getattr(args, "max_len_b", defaults.max_len_b),
+            min_len=getattr(args, "min_len", defaults.min_len),
+            unk_penalty=getattr(args, "unkpen", defaults.unk_penalty),
         )
         return SimultaneousGenerator(
             self.target_dictionary,
@@ -111,18 +139,52 @@ class SimultaneousTranslationTask(TranslationTask):
         )
 
     def inference_step(
-        self, generator: Any, models: List[Any], sample: Dict[str, Any], prefix_tokens: Any = None, constraints: Any = None
+        self, generator: Any, models: List[Any], sample: Dict[str, Any], *args: Any, **kwargs: Any
     ) -> List[List[Dict[str, Any]]]:
-        hypos = super().inference_step(generator, models, sample, prefix_tokens, constraints)
+        hypos = super().inference_step(generator, models, sample, *args, **kwargs)
+        if not hasattr(generator, "records"):
+            return hypos
         src_tokens = sample["net_input"]["src_tokens"]
         for row, nbest in enumerate(hypos):
             for hypo in nbest:
                 if "delays" not in hypo:
                     full_read(hypo, src_tokens[row], self.source_dictionary.pad())
-        if getattr(generator, "records", False) and "id" in sample:
+        if generator.records:
             for row, index in enumerate(sample["id"].tolist()):
                 LATENCY.add(self._record(index, row, sample, hypos[row][0]))
+            if len(LATENCY.records) == self.sentences:
+                self._report()
         return hypos
+
+    # ---- what fairseq-generate leaves behind --------------------------------------------------------------------
+
+    def build_tokenizer(self, args: Any) -> Any:
+        self.tokenizer_in_use = super().build_tokenizer(args)
+        return self.tokenizer_in_use
+
+    def build_bpe(self, args: Any) -> Any:
+        self.bpe_in_use = super().build_bpe(args)
+        return self.bpe_in_use
+
+    def _begin_records(self, attention: Any, args: Any) -> None:
+        names = [knob.name for knob in fields(DecodingKnobs) if not knob.name.startswith("_")]
+        options = {name: getattr(self.cfg, name) for name in names}
+        limits = ("beam", "lenpen", "unkpen", "max_len_a", "max_len_b", "min_len")
+        options.update((name, getattr(args, name)) for name in limits)
+        mechanism = next((name for name, kind in ATTENTIONS.items() if type(attention) is kind), None)
+        self.about = {"subset": self.cfg.gen_subset, "checkpoint": self.cfg.path, "attention": mechanism}
+        self.about["options"] = options
+        LATENCY.clear()
+        if self.cfg.results_path:
+            remove_old(self.cfg.results_path, self.cfg.gen_subset)
+
+    def _report(self) -> None:
+        """All sentences are there.  Our scorer prints the latency itself, but only where there are references."""
+        results = Results(LATENCY.records, LATENCY.scoring, self.about)
+        if self.cfg.results_path:
+            results.write(self.cfg.results_path, self.cfg.gen_subset)
+        if LATENCY.scoring is None or results.records[0].reference is None:
+            logger.info(f"{self.cfg.gen_subset}: {results.latency_string()}")
 
     def _record(self, index: int, row: int, sample: Dict[str, Any], hypo: Dict[str, Any]) -> Record:
         target = sample.get("target")
@@ -132,8 +194,19 @@ class SimultaneousTranslationTask(TranslationTask):
             hypothesis=self._words(self.target_dictionary, hypo["tokens"]),
             delays=hypo["delays"],
             reference=None if target is None else self._words(self.target_dictionary, target[row]),
-            attention=hypo.get("soft_attention") if self.cfg.write_attention else None,
+            attention=rounded(hypo.get("soft_attention")) if self.cfg.write_attention else None,
+            text=self._text(hypo["tokens"]),
+            reference_text=None if target is None else self._text(target[row], escape_unk=True),
         )
+
+    def _text(self, tokens: torch.Tensor, escape_unk: bool = False) -> str:
+        """As `fairseq-generate` prints and scores it: --remove-bpe, --bpe and --tokenizer undone."""
+        tokens = utils.strip_pad(tokens, self.target_dictionary.pad()).int().cpu()
+        text = self.target_dictionary.string(tokens, self.cfg.post_process, escape_unk=escape_unk)
+        for encoder in (self.bpe_in_use, self.tokenizer_in_use):
+            if encoder is not None:
+                text = encoder.decode(text)
+        return text
 
     @staticmethod
     def _words(dictionary: Any, tokens: torch.Tensor) -> List[str]:
@@ -145,41 +218,24 @@ def attention_of(model: Any) -> Any:
     return getattr(getattr(model, "decoder", None), "attention", None)
 
 
-def check_options(cfg: Any) -> None:
-    """Refuse decoding options that cannot work, before anything is loaded."""
-    if not 0 < cfg.head_threshold < 1:
-        raise UserError(f"--head-threshold must lie between 0 and 1, got {cfg.head_threshold}")
-    if cfg.min_wait < 1:
-        raise UserError(f"--min-wait must be at least 1, got {cfg.min_wait}")
-    if cfg.max_consecutive_writes < 0:
-        raise UserError(f"--max-consecutive-writes must be 0 or a positive number, got {cfg.max_consecutive_writes}")
-    if cfg.decode_k is not None and cfg.decode_k < 1:
-        raise UserError(f"--decode-k must be at least 1, got {cfg.decode_k}")
+def rounded(attention: Optional[List[List[float]]]) -> Optional[List[List[float]]]:
+    return attention and [[round(weight, 6) for weight in row] for row in attention]
 
 
-def configure_head(attention: Any, cfg: SimultaneousTranslationConfig) -> None:
-    """Set the decode-time knobs of the mechanism, refusing those that it does not have."""
-    if cfg.decode_k is not None:
-        if not hasattr(attention, "k"):
-            raise UserError("--decode-k is for models trained with --attention waitk")
-        attention.k = cfg.decode_k
-    if hasattr(attention, "head"):
-        attention.head.threshold = cfg.head_threshold
-    elif cfg.head_threshold != 0.5:
-        raise UserError("--head-threshold is for models with a learned head: monotonic, mocha and milk")
-
-
-def refuse_search(models: List[Any], args: Any) -> None:
-    """What is written cannot be taken back, so a simultaneous model decodes greedily."""
+def search_asked(models: List[Any], args: Any, beam: int) -> Optional[str]:
+    """None if decoding is greedy, else why that will not do for a simultaneous model.  beam: if none is given."""
     if len(models) > 1:
-        raise UserError("a simultaneous model cannot be decoded in an ensemble: give one checkpoint to --path")
-    if getattr(args, "beam", 1) > 1:
-        raise UserError(
-            f"--beam {args.beam} needs the whole source: a simultaneous model writes greedily, use --beam 1"
+        return "a simultaneous model cannot be decoded in an ensemble: give one checkpoint to --path"
+    beam = getattr(args, "beam", beam)
+    if beam > 1:
+        return (
+            f"--beam {beam} needs the whole source: a simultaneous model cannot take back what it has written and "
+            "decodes greedily, use --beam 1"
         )
-    for option in ("sampling", "constraints", "match_source_len", "no_repeat_ngram_size", "prefix_size"):
+    for option in ("sampling", "constraints", "match_source_len", "no_repeat_ngram_size", "prefix_size", "lm_path"):
         if getattr(args, option, None):
-            raise UserError(f"--{option.replace('_', '-')} cannot be used with a simultaneous model")
+            return f"--{option.replace('_', '-')} cannot be used with a simultaneous model"
+    return None
 
 
 def refuse_independent_copies(world_size: int) -> None:

@@ -1,0 +1,109 @@
+"""What was measured: each system's quality and latency over the seeds, beside the oracle's."""
+
+from pathlib import Path
+from typing import Dict, List, NamedTuple, Sequence, Tuple
+
+from examples.verb_final import recipe
+from examples.verb_final.commands import RunError
+from examples.verb_final.corpus import read_test_set
+from examples.verb_final.language import KINDS, Sentence
+from examples.verb_final.runner import Run
+from fairseq_milk.analysis import read_generate_log
+from fairseq_milk.scoring import PAPER, Record, corpus_latency
+
+LATENCIES = ("DAL", "AL", "AP")
+MEASURES = ("BLEU", "exact", *LATENCIES, *KINDS)  # a kind: the percentage of its sentences that are exact
+ORACLE = "oracle"
+SIGNATURE = PAPER.signature()
+
+
+class Row(NamedTuple):
+    """A system.  figures: for each measure, one figure a seed.  records: of the first seed, for the pictures."""
+
+    system: recipe.System
+    seeds: List[int]
+    figures: Dict[str, List[float]]
+    records: List[Record]
+
+    def mean(self, measure: str) -> float:
+        return sum(self.figures[measure]) / len(self.figures[measure])
+
+    def range(self, measure: str) -> Tuple[float, float]:
+        return min(self.figures[measure]), max(self.figures[measure])
+
+    def exact(self, sentences: Sequence[Sentence]) -> List[bool]:
+        return [is_exact(record, sentence) for record, sentence in zip(self.records, sentences)]
+
+
+class Results(NamedTuple):
+    """oracle: the row of the best schedule that is possible; rows: the systems in the order of the recipe."""
+
+    sentences: List[Sentence]
+    oracle: Row
+    rows: List[Row]
+
+    def lag(self, row: Row) -> float:
+        """DAL relative to the oracle's."""
+        return row.mean("DAL") / self.oracle.mean("DAL")
+
+
+def collect(runs: Sequence[Run]) -> Results:
+    """The complete ones among the runs, which are of one test set."""
+    complete = [run for run in runs if run.is_complete()]
+    if not complete:
+        raise RunError("there is nothing to report: no run is complete")
+    sentences = read_test_set(complete[0].data)
+    by_key: Dict[str, List[Run]] = {}
+    for run in complete:
+        by_key.setdefault(run.system.key, []).append(run)
+    order = [key for key in recipe.systems() if key in by_key]
+    return Results(sentences, _oracle(sentences), [_row(by_key[key], sentences) for key in order])
+
+
+def _row(runs: Sequence[Run], sentences: Sequence[Sentence]) -> Row:
+    records = [read_records(run.results, sentences) for run in runs]
+    scores = [score(of_seed, sentences) for of_seed in records]
+    figures = {measure: [s[measure] for s in scores] for measure in MEASURES}
+    return Row(runs[0].system, [run.seed for run in runs], figures, records[0])
+
+
+def _oracle(sentences: Sequence[Sentence]) -> Row:
+    records = [Record(i, s.source, s.target, s.delays, s.target) for i, s in enumerate(sentences)]
+    system = recipe.System(ORACLE, "best possible (oracle)", ORACLE, "", {})
+    return Row(system, [], {key: [value] for key, value in score(records, sentences).items()}, records)
+
+
+def read_records(folder: Path, sentences: Sequence[Sentence]) -> List[Record]:
+    """The JSON lines of fairseq-generate if they are there, else its log."""
+    paths = [path for path in (folder / "generate-test.jsonl", folder / "generate-test.txt") if path.exists()]
+    if not paths:
+        raise RunError(f"fairseq-generate has left nothing in {folder}")
+    records = read_generate_log(str(paths[0])).records
+    if [tuple(record.source) for record in records] != [sentence.source for sentence in sentences]:
+        raise RunError(f"{paths[0]} is not a translation of the whole test set")
+    return records
+
+
+def is_exact(record: Record, sentence: Sentence) -> bool:
+    """Every word right, and ended."""
+    return tuple(record.hypothesis) == sentence.target and record.eos_written
+
+
+def score(records: Sequence[Record], sentences: Sequence[Sentence]) -> Dict[str, float]:
+    """BLEU and percentages of exact sentences, and latency in the paper's convention."""
+    import sacrebleu
+
+    hypotheses = [" ".join(record.hypothesis) for record in records]
+    references = [" ".join(sentence.target) for sentence in sentences]
+    figures = {"BLEU": sacrebleu.corpus_bleu(hypotheses, [references]).score}
+    exact = [is_exact(record, sentence) for record, sentence in zip(records, sentences)]
+    figures["exact"] = _percentage(exact)
+    for kind in KINDS:
+        figures[kind] = _percentage([right for right, s in zip(exact, sentences) if s.kind == kind])
+    latency = corpus_latency(records, PAPER).mean
+    figures.update({name: getattr(latency, name) for name in LATENCIES})
+    return figures
+
+
+def _percentage(values: Sequence[bool]) -> float:
+    return 100 * sum(values) / len(values) if values else float("nan")

@@ -1,0 +1,59 @@
+"""Decode-time knobs: the same names, defaults and help for `fairseq-generate`, `fairseq-milk stream` and the agent."""
+
+from dataclasses import dataclass, field
+from typing import Any, Optional
+
+from fairseq.dataclass import FairseqDataclass
+
+from ..errors import UserError
+from .decoding import DecodingOptions
+
+THRESHOLD = 0.5  # of the head's probability: where its energy changes sign, as in training
+
+
+@dataclass
+class DecodingKnobs(FairseqDataclass):
+    """What can be changed about the schedule of a trained model."""
+
+    head_threshold: float = field(
+        default=THRESHOLD, metadata={"help": "probability above which the learned head stops (writes) in decoding"}
+    )
+    min_wait: int = field(default=1, metadata={"help": "source tokens to read before the first target token"})
+    max_consecutive_writes: int = field(
+        default=0, metadata={"help": "target tokens in a row while there is something to read; 0: any number"}
+    )
+    decode_k: Optional[int] = field(default=None, metadata={"help": "decode wait-k with this k instead of its own"})
+    no_early_eos: bool = field(
+        default=False, metadata={"help": "read on when EOS would be written before the whole source has been read"}
+    )
+
+
+def check_knobs(knobs: Any) -> None:
+    """Refuse what cannot work, before anything is loaded.  knobs: a DecodingKnobs or anything with its attributes."""
+    if not 0 < knobs.head_threshold < 1:
+        raise UserError(f"--head-threshold must lie between 0 and 1, got {knobs.head_threshold}")
+    if knobs.min_wait < 1:
+        raise UserError(f"--min-wait must be at least 1, got {knobs.min_wait}")
+    if knobs.max_consecutive_writes < 0:
+        raise UserError(f"--max-consecutive-writes must be 0 or a positive number, got {knobs.max_consecutive_writes}")
+    if knobs.decode_k is not None and knobs.decode_k < 1:
+        raise UserError(f"--decode-k must be at least 1, got {knobs.decode_k}")
+
+
+def configure_head(attention: Any, knobs: Any) -> None:
+    """Set the knobs that are the mechanism's own, refusing those that it does not have."""
+    if knobs.decode_k is not None:
+        if not hasattr(attention, "k"):
+            raise UserError("--decode-k is for models trained with --attention waitk")
+        attention.k = knobs.decode_k
+    if hasattr(attention, "head"):
+        attention.head.threshold = knobs.head_threshold
+    elif knobs.head_threshold != THRESHOLD:
+        raise UserError("--head-threshold is for models with a learned head: monotonic, mocha and milk")
+
+
+def decoding_options(knobs: Any, **limits: Any) -> DecodingOptions:
+    """The knobs as the decoder takes them.  limits: max_len_a and the like."""
+    return DecodingOptions(
+        min_wait=knobs.min_wait, max_writes=knobs.max_consecutive_writes, early_eos=not knobs.no_early_eos, **limits
+    )
