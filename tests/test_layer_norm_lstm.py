@@ -1,14 +1,14 @@
 """The layer-normalised LSTM against the equations of its file, one step after the other, in float64."""
 
 import itertools
-from typing import List, NamedTuple, Optional, Tuple
+from typing import Any, List, NamedTuple, Optional, Tuple
 
 import pytest
 import torch
 from torch import Tensor
 from torch.autograd import gradcheck
 
-from fairseq_milk.modules import LayerNormLSTM, LSTMState
+from fairseq_milk.modules import LayerNormLSTM, LSTMState, layer_norm_lstm
 
 B, T, D, H = 3, 5, 4, 6
 OPTIONS = list(itertools.product([False, True], [10.0, 0.3, 0.0]))  # output_nonlinearity, cell_clip
@@ -120,7 +120,8 @@ def test_gradcheck(nonlinearity: bool, padded: bool) -> None:
         outputs, state = c.lstm(x, LSTMState(h, cell), padding)
         return outputs, state.h, state.c
 
-    assert gradcheck(layer, (c.x, c.h, c.c, *c.lstm.parameters()))
+    x = c.x.detach()[:, :3].requires_grad_()
+    assert gradcheck(layer, (x, c.h, c.c, *c.lstm.parameters()))
 
 
 @pytest.mark.parametrize("used", [0, 1, 2])
@@ -179,14 +180,22 @@ def test_a_second_backward_gives_the_same_gradient() -> None:
         torch.testing.assert_close(a, b)
 
 
-def test_without_grad_the_values_are_the_same_and_nothing_is_kept() -> None:
+def test_without_grad_the_values_are_the_same_and_nothing_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     c = case()
     padding = random_padding()
+    truth, traces, original = run(c, padding), [], layer_norm_lstm._run
+
+    def spy(*args: Any) -> Any:
+        traces.append(original(*args))
+        return traces[-1]
+
+    monkeypatch.setattr(layer_norm_lstm, "_run", spy)
     with torch.no_grad():
         plain = run(c, padding)
-    for value, truth in zip(plain, run(c, padding)):
+    assert not traces[0].steps and len(traces[0].cs) == 1
+    for value, true_value in zip(plain, truth):
         assert not value.requires_grad
-        torch.testing.assert_close(value, truth)
+        torch.testing.assert_close(value, true_value)
 
 
 def test_a_frozen_layer_passes_the_gradient_on() -> None:
@@ -208,7 +217,7 @@ def test_changing_an_output_in_place_is_noticed() -> None:
 def test_initial_parameters() -> None:
     lstm = LayerNormLSTM(64, 64)
     for weight in (lstm.weight_x, lstm.weight_h):
-        assert 0.039 < float(weight.abs().max()) <= 0.04
+        assert 0.039 < float(weight.detach().abs().max()) <= 0.04
     assert lstm.scale.eq(1).all() and lstm.bias.eq(0).all()
 
 
@@ -269,6 +278,12 @@ def test_the_loop_when_only_a_middle_step_counts() -> None:
     assert_same(c, [outputs[2]], [run(c)[0][:, 2]])
 
 
+def test_the_loop_when_only_the_cell_counts() -> None:
+    c = case()
+    state = c.lstm.loop(c.x[:, :1, :2]).step(c.x[:, 0, 2:], LSTMState(c.h, c.c))
+    assert_same(c, [state.c], [oracle(c.lstm, c.x[:, :1], c.h, c.c)[2]])
+
+
 def test_two_backwards_through_a_loop() -> None:
     c = case()
     loop = c.lstm.loop(c.x[..., :2])
@@ -319,6 +334,12 @@ def test_other_types_are_close_to_float64(dtype: torch.dtype, bound: float, how:
     for value, truth in zip(*results):
         assert value.isfinite().all()
         assert float((value.double() - truth).norm() / truth.norm()) < bound
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+def test_the_cell_is_never_half_precision(dtype: torch.dtype) -> None:
+    lstm = LayerNormLSTM(D, H).to(dtype)
+    assert lstm.zero_state(B).h.dtype == dtype and lstm.zero_state(B).c.dtype == torch.float32
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])

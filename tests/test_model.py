@@ -117,19 +117,19 @@ def test_right_padded_moves_rows_and_keeps_them_whole() -> None:
 def test_what_has_not_been_read_changes_nothing(attention: str) -> None:
     """Other tokens, more of them or fewer, from position g_i + 1 on: y_1 .. y_i come out the same."""
     model = tiny.model(attention=attention, encoder_layers=3, decoder_layers=3).eval()
-    changed = 0
-    for pair in PAIRS:
-        logits, extra = forward(model, tiny.batch([pair]))
-        for i, g in enumerate(tiny.delays(extra["alpha"])[0].tolist()):
-            if g > len(pair.source):  # EOS has been read
-                continue
+    logits, extra = forward(model, tiny.batch(PAIRS))
+    changed, steps = [], []
+    for b, (pair, delays) in enumerate(zip(PAIRS, tiny.delays(extra["alpha"]).tolist())):
+        for i, g in enumerate(delays[: len(pair.target) + 1]):
             for rest in ([], [4], [15, 14, 13, 12, 11, 10, 9, 8]):
-                other = tiny.Pair(pair.source[:g] + rest, pair.target)
-                again, extra_again = forward(model, tiny.batch([other]))
-                torch.testing.assert_close(again[0, : i + 1], logits[0, : i + 1], rtol=1e-4, atol=1e-5)
-                assert tiny.delays(extra_again["alpha"])[0, i] == g
-                changed += 1
-    assert changed > 10
+                if g <= len(pair.source):  # EOS has not been read
+                    changed.append(tiny.Pair(pair.source[:g] + rest, pair.target))
+                    steps.append((b, i, g))
+    assert len(steps) > 10
+    again, extra_again = forward(model, tiny.batch(changed))
+    for row, (b, i, g) in enumerate(steps):
+        torch.testing.assert_close(again[row, : i + 1], logits[b, : i + 1], rtol=1e-4, atol=1e-5)
+        assert tiny.delays(extra_again["alpha"])[row, i] == g
 
 
 def test_the_decoder_starts_from_zeros() -> None:
@@ -197,6 +197,8 @@ def test_rnmt_offline_refuses_a_streaming_attention() -> None:
         ("dropout", -0.1),
         ("dropout", float("nan")),
         ("noise", -1.0),
+        ("noise_ramp", -1),
+        ("head_pace", 0.0),
         ("cell_clip", -1.0),
         ("energy_bias", float("inf")),
         ("chunk_size", 0),
@@ -279,6 +281,15 @@ def test_noise_and_expectation_in_training_only() -> None:
     tiny.delays(hard)  # refuses an expected schedule
     expected = [forward(model, sample, hard=False)[1]["alpha"] for _ in range(2)]
     assert torch.equal(*expected) and not torch.equal(expected[0], hard)
+
+
+def test_the_noise_grows_with_the_updates() -> None:
+    model = tiny.model(noise=4.0, noise_ramp=3)
+    noise = []
+    for update in (0, 1, 3, 100):
+        model.set_num_updates(update)
+        noise.append(model.decoder.attention.head.noise)
+    assert noise == [1.0, 2.0, 4.0, 4.0]
 
 
 # ---- fairseq's own beam search, for the offline model -----------------------------------------------------------

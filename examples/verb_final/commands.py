@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any, Sequence
+from typing import Any, Callable, Sequence
 
 Process = subprocess.Popen  # of bytes
 
@@ -63,6 +63,20 @@ def check(words: Sequence[str], code: int, log: Path, name: str = "") -> None:
     end = f"exit code {code}" if code > 0 else f"signal {-code}"
     which = f"{name}: " if name else ""
     raise RunError(f"{shown}\n{which}{Path(words[0]).name} failed with {end}; the end of its log is above ({log})")
+
+
+def exit_code(name: str, body: Callable[[], int]) -> int:
+    """What body returns; what goes wrong ends with one sentence."""
+    try:
+        return body()
+    except (RunError, ValueError) as error:
+        print(f"{name}: {error}", file=sys.stderr)
+    except OSError as error:
+        print(f"{name}: {error.filename}: {error.strerror}" if error.filename else f"{name}: {error}", file=sys.stderr)
+    except KeyboardInterrupt:
+        print(f"{name}: interrupted; run it again to go on", file=sys.stderr)
+        return 130
+    return 1
 
 
 def digest(value: Any) -> str:

@@ -71,7 +71,7 @@ class Run(NamedTuple):
 
     def is_complete(self) -> bool:
         done = read_json(self.folder / "done.json")
-        return done is not None and bool(done["settings"] == self.settings())
+        return isinstance(done, dict) and done.get("settings") == self.settings()
 
 
 class Job:

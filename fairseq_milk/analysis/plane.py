@@ -90,6 +90,7 @@ def _draw_system(axes: Any, name: str, points: Sequence[Point], colour: str, mar
 
 def _place_labels(axes: Any, systems: Dict[str, Sequence[Point]]) -> None:
     """Each label at the first corner of its point where it hides neither another label nor a point."""
+    axes.get_xlim(), axes.get_ylim()  # settles the scales
     scale = 72 / axes.figure.dpi
     every = [p for points in systems.values() for p in points]
     taken = [(x - 3, y - 3, x + 3, y + 3) for x, y in _positions(axes, every, scale)]

@@ -60,7 +60,7 @@ def average_lagging(g: Tensor, src_lengths: Tensor, tgt_lengths: Tensor) -> Tens
     Not differentiable in tau.
     """
     g = at_least_float32(g)
-    complete = (g >= src_lengths.unsqueeze(1).to(g.dtype)) & ~padding_mask(tgt_lengths, g.size(-1))
+    complete = g >= src_lengths.unsqueeze(1).to(g.dtype)
     before = (complete.cumsum(-1) == 0).sum(-1)  # target tokens that precede the first complete one
     tau = torch.minimum(before + 1, tgt_lengths)
     return _masked_mean(_lags(g, src_lengths, tgt_lengths), tau)

@@ -128,10 +128,13 @@ class _LabelSmoothedNLL(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, dloss: Tensor, *_: Any) -> Tuple[Optional[Tensor], ...]:
-        inputs, gradients = ctx.saved_tensors, ctx.gradients
+        features, weight, bias, target = inputs = ctx.saved_tensors
+        gradients: Optional[Gradients] = ctx.gradients
         ctx.gradients = None
         if gradients is None:
-            gradients = _run(*inputs, *ctx.options, True)[1]
+            eps, ignore_index, chunk = ctx.options
+            gradients = _run(features, weight, bias, target, eps, ignore_index, chunk, True)[1]
+        assert gradients is not None
         scaled: List[Optional[Tensor]] = [None] * 7
         for index, gradient in enumerate(gradients):
             if ctx.needs_input_grad[index]:

@@ -46,7 +46,7 @@ class MilkRNMTConfig(FairseqDataclass):
         default=-1.0, metadata={"help": "r at the start, the bias of the monotonic energies: low makes the head wait"}
     )
     head_pace: float = field(
-        default=1.0, metadata={"help": "how much faster than the other parameters the scalars r and g of the head learn"}
+        default=1.0, metadata={"help": "how much faster than the other parameters the head's scalars r and g learn"}
     )
     unpreserved_mass: bool = field(
         default=False, metadata={"help": "do not stop the head at the last source token (paper, table 3)"}

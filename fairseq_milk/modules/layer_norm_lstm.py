@@ -28,9 +28,9 @@ and, since they need only the dz_t, once for all steps:
 while dscale = sum_t da_t n_t and dbias = sum_t da_t are added up on the way.
 
 What makes it fast is what is *not* inside the time loop: W_x x_t is one product before it; dW_x, dW_h and dx are one
-product each after it.  A step is one product and a dozen elementwise calls, most of them in place, and nothing waits for
-the device.  dz is written over the gates, for on a CPU fresh memory costs more than arithmetic.  Sequences are kept time
-first inside: h comes back as a transposed view, which the next layer transposes back for nothing.
+product each after it.  A step is one product and a dozen elementwise calls, most of them in place, and nothing waits
+for the device.  dz is written over the gates, for on a CPU fresh memory costs more than arithmetic.  Sequences are kept
+time first inside: h comes back as a transposed view, which the next layer transposes back for nothing.
 
 `LSTMLoop` gives the same price to a layer whose input is only partly known beforehand: the bottom layer of the decoder
 reads [y_{i-1}; c_{i-1}], and c_{i-1} comes from the attention between two steps.
@@ -189,9 +189,11 @@ class _Layer(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, dhs: Optional[Tensor], dh_last: Optional[Tensor], dc: Optional[Tensor]) -> Tuple[Any, ...]:
-        *args, hs = ctx.saved_tensors
-        x, _, _, padding, weight_x, weight_h, scale, _ = args
-        trace, ctx.trace = ctx.trace or _run(*args, ctx.options, True), None
+        x, h0, c0, padding, weight_x, weight_h, scale, bias, hs = ctx.saved_tensors
+        trace: Optional[_Trace] = ctx.trace
+        ctx.trace = None
+        if trace is None:
+            trace = _run(x, h0, c0, padding, weight_x, weight_h, scale, bias, ctx.options, True)
         dz, scale = trace.gates, scale.to(trace.gates.dtype)
         steps, batch, _, hidden = dz.shape
         dscale, dbias = torch.zeros_like(dz[0]), torch.zeros_like(dz[0])
@@ -289,8 +291,8 @@ class LayerNormLSTM(nn.Module):
 class _Recurrent(torch.autograd.Function):
     """The weight gradient of all steps of a loop at once.
 
-    projected (T, B, 4H) passes through.  Its gradient is dz of every step, and arrives when the backward of every step is
-    done: dW = sum_t dz_t' [fed_t; h_{t-1}].  The steps fill `inputs` with [fed_t; h_{t-1}] and leave W alone.
+    projected (T, B, 4H) passes through.  Its gradient is dz of every step, and arrives when the backward of every step
+    is done: dW = sum_t dz_t' [fed_t; h_{t-1}].  The steps fill `inputs` with [fed_t; h_{t-1}] and leave W alone.
     """
 
     @staticmethod

@@ -56,8 +56,8 @@ class RNMTPlusSchedule(FairseqLRScheduler):
         warm_end = cfg.lr_replicas * (cfg.lr_replicas * cfg.lr_warmup + 1)
         if cfg.lr_decay_end <= max(warm_end, cfg.lr_decay_start):
             raise UserError(
-                f"--lr-decay-end must come after --lr-decay-start {cfg.lr_decay_start} and after the warm-up, which ends "
-                f"at {warm_end} updates x replicas, got {cfg.lr_decay_end}"
+                f"--lr-decay-end must come after --lr-decay-start {cfg.lr_decay_start} and after the warm-up, which "
+                f"ends at {warm_end} updates x replicas, got {cfg.lr_decay_end}"
             )
         self.step_update(0)
 

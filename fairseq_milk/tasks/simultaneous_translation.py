@@ -8,6 +8,7 @@ from typing import Any, Dict, List, Optional
 
 import torch
 from fairseq import utils
+from fairseq.data.data_utils import infer_language_pair
 from fairseq.dataclass.utils import gen_parser_from_dataclass
 from fairseq.tasks import register_task
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
@@ -35,7 +36,6 @@ class SimultaneousTranslationConfig(TranslationConfig, DecodingKnobs):
     path: Optional[str] = II("common_eval.path")
     post_process: Optional[str] = II("common_eval.post_process")
     gen_subset: str = II("dataset.gen_subset")
-    distributed_world_size: int = II("distributed_training.distributed_world_size")
 
 
 @register_task("simultaneous_translation", dataclass=SimultaneousTranslationConfig)
@@ -63,20 +63,26 @@ class SimultaneousTranslationTask(TranslationTask):
     @classmethod
     def setup_task(cls, cfg: Any, **kwargs: Any) -> "SimultaneousTranslationTask":
         check_knobs(cfg)
-        paths = utils.split_paths(cfg.data)
-        if not os.path.isdir(paths[0]):
-            raise UserError(f"there is no data directory {paths[0]}: run fairseq-preprocess --destdir {paths[0]} first")
+        data = utils.split_paths(cfg.data)[0]
+        if not os.path.isdir(data):
+            raise UserError(f"there is no data directory {data}: run fairseq-preprocess --destdir {data} first")
+        if cfg.source_lang is None and infer_language_pair(data)[0] is None:
+            raise UserError(f"there is no data set in {data}: run fairseq-preprocess, or give the languages, -s and -t")
         try:
             return super().setup_task(cfg, **kwargs)
         except FileNotFoundError as error:
-            raise UserError(
-                f"there is no dictionary {error.filename or error} in the data directory: run fairseq-preprocess first"
-            ) from error
+            raise UserError(f"there is no dictionary {error.filename}: run fairseq-preprocess first") from error
+
+    def load_dataset(self, split: str, *args: Any, **kwargs: Any) -> None:
+        try:
+            super().load_dataset(split, *args, **kwargs)
+        except FileNotFoundError as error:
+            raise UserError(f"there is no data set '{split}' in {self.cfg.data}: run fairseq-preprocess") from error
+        if len(self.datasets[split]) == 0:
+            raise UserError(f"the data set '{split}' in {self.cfg.data} is empty")
 
     def get_batch_iterator(self, dataset: Any, *args: Any, **kwargs: Any) -> Any:
-        """As fairseq's, without dropping what does not fill a multiple of eight sentences (fairseq issue 0.1)."""
-        if len(dataset) == 0:
-            raise UserError("the data set is empty: there is nothing to train on or to translate")
+        """As fairseq's, without dropping the last sentences when they do not fill a multiple of eight."""
         kwargs["required_batch_size_multiple"] = 1
         iterator = super().get_batch_iterator(dataset, *args, **kwargs)
         if dataset is self.datasets.get(self.cfg.gen_subset):
@@ -84,8 +90,17 @@ class SimultaneousTranslationTask(TranslationTask):
             self.sentences = sum(map(len, batches))
         return iterator
 
+    def filter_indices_by_size(self, indices: Any, dataset: Any, *args: Any, **kwargs: Any) -> Any:
+        kept = super().filter_indices_by_size(indices, dataset, *args, **kwargs)
+        if len(kept) == 0:
+            raise UserError(
+                f"none of the {len(dataset)} sentences is short enough for --max-source-positions and "
+                "--max-target-positions"
+            )
+        return kept
+
     def build_criterion(self, cfg: Any, from_checkpoint: bool = False) -> Any:
-        refuse_independent_copies(self.cfg.distributed_world_size)
+        refuse_independent_copies()
         return super().build_criterion(cfg, from_checkpoint)
 
     # ---- decoding -----------------------------------------------------------------------------------------------
@@ -238,10 +253,11 @@ def search_asked(models: List[Any], args: Any, beam: int) -> Optional[str]:
     return None
 
 
-def refuse_independent_copies(world_size: int) -> None:
+def refuse_independent_copies() -> None:
     """torchrun without --distributed-world-size would train unconnected copies and exit with success."""
     launched = int(os.environ.get("WORLD_SIZE", "1"))
-    if launched > 1 and world_size == 1:
+    connected = torch.distributed.is_available() and torch.distributed.is_initialized()
+    if launched > 1 and not connected:
         raise UserError(
             f"torchrun started {launched} processes but fairseq was told of one, so that each would train a model of "
             f"its own: add --distributed-world-size {launched} (on CPU as in examples/README.md, 'data parallel')"

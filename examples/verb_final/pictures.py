@@ -1,0 +1,94 @@
+"""The pictures: the quality-latency plane with the oracle's point, and the schedules of single sentences."""
+
+from pathlib import Path
+from typing import Dict, List, Optional, Sequence
+
+from matplotlib.figure import Figure
+
+from examples.verb_final.language import Sentence
+from examples.verb_final.results import Results, Row
+from fairseq_milk.analysis.diagram import EOS, Panel, schedule_diagrams
+from fairseq_milk.analysis.drawing import save
+from fairseq_milk.analysis.plane import Point, quality_latency_plane
+
+ENOUGH = 99.0  # per cent of the sentences: what counts as translated
+QUALITIES = {"exact": "sentences translated exactly (%)", "BLEU": "BLEU"}
+CURVES = ("MILk", "wait-k", "monotonic", "MoChA", "soft")  # the families on the plane
+SHOWN = {"verb-final": range(8, 14), "verb-second": range(6, 11)}  # kinds of sentences to draw, and their lengths
+
+
+def draw_all(results: Results, folder: Path, qualities: Sequence[str] = ("exact",)) -> List[Path]:
+    """PNG and SVG of everything; the paths of the PNG files."""
+    folder.mkdir(parents=True, exist_ok=True)
+    figures = {}
+    for quality in qualities:
+        figures["plane" if quality == "exact" else f"plane-{quality.lower()}"] = draw_plane(results, quality)
+    rows = worth_showing(results)
+    for kind in SHOWN:
+        index = choose_sentence(results, rows, kind)
+        if index is not None:
+            panels = [panel(row, results.sentences[index], index) for row in rows]
+            figures[f"schedule-{kind}"] = schedule_diagrams(panels)
+    return [save(figure, folder / name)[0] for name, figure in figures.items()]
+
+
+def draw_plane(results: Results, quality: str) -> Figure:
+    curves: Dict[str, Sequence[Point]] = {}
+    for family in CURVES:
+        points = [_point(row, quality) for row in results.rows if row.system.family == family]
+        if points:
+            curves[family] = points
+    best = Point(results.oracle.mean("DAL"), results.oracle.mean(quality), "best possible")
+    return quality_latency_plane(curves, best, quality_name=QUALITIES[quality])
+
+
+def _point(row: Row, quality: str) -> Point:
+    """The bars go over the range of the seeds."""
+    (left, right), (low, high) = row.range("DAL"), row.range(quality)
+    return Point(row.mean("DAL"), row.mean(quality), row.system.point, (right - left) / 2, (high - low) / 2)
+
+
+def best_milk(results: Results) -> Optional[Row]:
+    """The MILk of the lowest lag among those that translate enough; if none does, the most accurate one."""
+    rows = [row for row in results.rows if row.system.family == "MILk"]
+    good = [row for row in rows if row.mean("exact") >= ENOUGH]
+    if good:
+        return min(good, key=lambda row: row.mean("DAL"))
+    return max(rows, key=lambda row: row.mean("exact")) if rows else None
+
+
+def nearest_waitk(results: Results, row: Row) -> Optional[Row]:
+    """The wait-k whose lag is nearest to that of the row."""
+    rows = [other for other in results.rows if other.system.family == "wait-k"]
+    return min(rows, key=lambda other: abs(other.mean("DAL") - row.mean("DAL"))) if rows else None
+
+
+def worth_showing(results: Results) -> List[Row]:
+    milk = best_milk(results)
+    if milk is None:
+        return results.rows[:2]
+    waitk = nearest_waitk(results, milk)
+    return [milk] if waitk is None else [milk, waitk]
+
+
+def choose_sentence(results: Results, rows: Sequence[Row], kind: str) -> Optional[int]:
+    """One of the kind: if possible of a good length, right in the first row and wrong in the second, with a name."""
+    exact = [row.exact(results.sentences) for row in rows]
+
+    def merit(index: int) -> float:
+        sentence = results.sentences[index]
+        merit = 4.0 * (len(sentence.source) in SHOWN[kind]) + 2.0 * exact[0][index] + 0.5 * ("s" in sentence.source)
+        return merit + (kind == "verb-final" and len(exact) > 1 and not exact[1][index])
+
+    candidates = [index for index, sentence in enumerate(results.sentences) if sentence.kind == kind]
+    return max(candidates, key=merit) if candidates else None
+
+
+def panel(row: Row, sentence: Sentence, index: int) -> Panel:
+    """A sentence as the system translated it; the limit is drawn where it has as many tokens as it should."""
+    record = row.records[index]
+    source, target = [*sentence.source, EOS], [*record.hypothesis, EOS][: len(record.delays)]
+    right = [*sentence.target, EOS]
+    wrong = [i >= len(right) or token != right[i] for i, token in enumerate(target)]
+    best = sentence.delays if len(target) == len(sentence.delays) else None
+    return Panel(source, target, record.delays, record.attention, best, wrong, row.system.label)

@@ -1,0 +1,146 @@
+"""The tables: for the screen, for Markdown, as CSV and JSON."""
+
+import csv
+import io
+import json
+from pathlib import Path
+from typing import Any, Dict, List, Optional, Sequence
+
+from examples.verb_final import recipe
+from examples.verb_final.commands import write_atomically
+from examples.verb_final.language import KINDS
+from examples.verb_final.pictures import ENOUGH, best_milk, nearest_waitk
+from examples.verb_final.results import MEASURES, SIGNATURE, Results, Row
+
+DIGITS = {"BLEU": 1, "exact": 1, "DAL": 2, "AL": 2, "AP": 3, **{kind: 1 for kind in KINDS}}
+TITLES = {"exact": "exact %", **{kind: f"{kind} %" for kind in KINDS}}
+LAG = "DAL/oracle"
+CAPTION = (
+    "exact: whole sentences translated without a mistake, also by kind of sentence. Latency: mean over the sentences, "
+    f"{SIGNATURE}."
+)
+
+
+def table(results: Results, rows: Optional[Sequence[Row]] = None) -> List[List[str]]:
+    """Heading and cells; several seeds give the mean and the range.  The oracle comes first."""
+    shown = [results.oracle, *(results.rows if rows is None else rows)]
+    heading = ["system", "BLEU", "exact %", "DAL", LAG, "AL", "AP", *(TITLES[kind] for kind in KINDS)]
+    body = [
+        [
+            row.system.label,
+            *(_cell(row, measure) for measure in ("BLEU", "exact", "DAL")),
+            f"{results.lag(row):.2f}",
+            *(_cell(row, measure) for measure in ("AL", "AP", *KINDS)),
+        ]
+        for row in shown
+    ]
+    return [heading, *body]
+
+
+def _cell(row: Row, measure: str) -> str:
+    digits, (low, high) = DIGITS[measure], row.range(measure)
+    mean = f"{row.mean(measure):.{digits}f}"
+    if len(row.figures[measure]) == 1 or f"{low:.{digits}f}" == f"{high:.{digits}f}":
+        return mean
+    return f"{mean} ({low:.{digits}f}–{high:.{digits}f})"
+
+
+def text_table(cells: Sequence[Sequence[str]]) -> str:
+    widths = [max(len(row[column]) for row in cells) for column in range(len(cells[0]))]
+    lines = []
+    for number, row in enumerate(cells):
+        words = [row[0].ljust(widths[0]), *(word.rjust(width) for word, width in zip(row[1:], widths[1:]))]
+        lines.append("  ".join(words).rstrip())
+        if number == 0:
+            lines.append("-" * (sum(widths) + 2 * len(widths) - 2))
+    return "\n".join(lines)
+
+
+def markdown_table(cells: Sequence[Sequence[str]]) -> str:
+    rule = ["---", *["---:"] * (len(cells[0]) - 1)]
+    return "\n".join("| " + " | ".join(row) + " |" for row in (cells[0], rule, *cells[1:]))
+
+
+def findings(results: Results) -> List[str]:
+    """The comparisons that the study is made for, as far as the systems are there."""
+    milk = best_milk(results)
+    if milk is None:
+        return []
+    said = [
+        f"{milk.system.label}: {milk.mean('exact'):.1f} % of the sentences exact at DAL {milk.mean('DAL'):.2f}, "
+        f"{results.lag(milk):.2f} times the oracle's {results.oracle.mean('DAL'):.2f}."
+    ]
+    waitk = nearest_waitk(results, milk)
+    if waitk is not None:
+        lost = 100 - waitk.mean("exact")
+        said.append(f"{waitk.system.label}, the nearest in lag (DAL {waitk.mean('DAL'):.2f}), loses {lost:.1f} %.")
+    rows = [row for row in results.rows if row.system.family == "wait-k"]
+    good = [row for row in rows if row.mean("exact") >= ENOUGH]
+    if good:
+        first = min(good, key=lambda row: row.mean("DAL"))
+        said.append(f"wait-k needs {first.system.point} (DAL {first.mean('DAL'):.2f}) for {ENOUGH:g} %.")
+    elif rows:
+        said.append(f"No wait-k that was trained reaches {ENOUGH:g} %.")
+    return said
+
+
+def sections(results: Results) -> Dict[str, List[Row]]:
+    """The tables of the study: title -> rows."""
+    rows = {row.system.key: row for row in results.rows}
+    usual = f"milk-{recipe.LAMBDA:g}"
+    groups = {
+        "All mechanisms": [key for key, row in rows.items() if row.system.family not in ("MILk ablated", "MILk noise")],
+        "Alignment and mass": [usual, "milk-published", "milk-unpreserved"],
+        "Noise": [recipe.noise_key(n) for n in recipe.NOISES],
+    }
+    found = {title: [rows[key] for key in keys if key in rows] for title, keys in groups.items()}
+    return {title: members for title, members in found.items() if members and (len(members) > 1 or len(rows) == 1)}
+
+
+def markdown(results: Results) -> str:
+    parts = ["\n".join(f"- {sentence}" for sentence in findings(results))]
+    for title, rows in sections(results).items():
+        cells = table(results, rows)
+        if title == "Noise":
+            names = {recipe.noise_key(n): f"MILk, n = {n:g}" for n in recipe.NOISES}
+            for cell, row in zip(cells[2:], rows):
+                cell[0] = names[row.system.key]
+        parts.append(f"## {title}\n\n{markdown_table(cells)}")
+    seeds = sorted({seed for row in results.rows for seed in row.seeds})
+    parts.append(f"{CAPTION} Seeds: {', '.join(map(str, seeds))}; mean (lowest–highest).")
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def as_json(results: Results) -> Dict[str, Any]:
+    def entry(row: Row) -> Dict[str, Any]:
+        mean = {measure: row.mean(measure) for measure in MEASURES}
+        options = recipe.arguments(row.system.options)
+        return {"label": row.system.label, "options": options, "seeds": row.seeds, "mean": mean, "by_seed": row.figures}
+
+    systems = {row.system.key: entry(row) for row in results.rows}
+    oracle = {measure: results.oracle.mean(measure) for measure in MEASURES}
+    return {"signature": SIGNATURE, "sentences": len(results.sentences), "oracle": oracle, "systems": systems}
+
+
+def as_csv(results: Results) -> str:
+    """One line a system and seed."""
+    file = io.StringIO()
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(["system", "seed", *MEASURES])
+    for row in [results.oracle, *results.rows]:
+        for n, seed in enumerate(row.seeds or [""]):
+            writer.writerow([row.system.key, seed, *(f"{row.figures[measure][n]:.6g}" for measure in MEASURES)])
+    return file.getvalue()
+
+
+def write_files(results: Results, folder: Path) -> List[Path]:
+    """results.json, results.csv and tables.md."""
+    folder.mkdir(parents=True, exist_ok=True)
+    texts = {
+        "results.json": json.dumps(as_json(results), indent=1, ensure_ascii=False) + "\n",
+        "results.csv": as_csv(results),
+        "tables.md": markdown(results),
+    }
+    for name, text in texts.items():
+        write_atomically(folder / name, text)
+    return [folder / name for name in texts]
