@@ -132,9 +132,10 @@ def make_corpus(folder: Path, train_size: int = SENTENCES, valid_size: int = SEN
 def training(data: Path, save_dir: Path, *more: Any, max_update: int = 6) -> List[str]:
     """The arguments of a `fairseq-train` that ends after some updates of eight sentences."""
     arguments = f"""{data} --user-dir {PLUGIN} --task simultaneous_translation --arch milk_rnmt_tiny
-        --criterion {CRITERION} --embed-dim 8 --hidden-size 8 --energy-dim 8 --optimizer rnmt_adam --lr 0.01 --lr-scheduler fixed --batch-size 8
-        --save-dir {save_dir} --max-update {max_update} --log-format json --log-interval 1 --num-workers 0 --cpu
-        --no-epoch-checkpoints --seed 3"""
+        --criterion {CRITERION} --embed-dim 8 --hidden-size 8 --energy-dim 8
+        --optimizer rnmt_adam --lr 0.01 --lr-scheduler fixed --batch-size 8 --max-update {max_update}
+        --save-dir {save_dir} --no-epoch-checkpoints --log-format json --log-interval 1 --num-workers 0
+        --cpu --seed 3"""
     return arguments.split() + list(map(str, more))
 
 

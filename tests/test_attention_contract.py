@@ -413,6 +413,7 @@ def test_noise_is_for_training_alone(name: str) -> None:
 def test_half_precision(name: str, autocast: bool, dtype: torch.dtype, scale: float) -> None:
     attention = build(name, scale=scale).to(torch.float32 if autocast else dtype).train()
     s, h, lengths = (x if x.dtype == torch.long else x.to(torch.float32 if autocast else dtype) for x in batch())
+    h.requires_grad_()
     with torch.autocast("cpu", dtype=dtype, enabled=autocast):
         for hard in (True, False):
             run = expected(attention, s, h, lengths, hard)
@@ -420,8 +421,8 @@ def test_half_precision(name: str, autocast: bool, dtype: torch.dtype, scale: fl
             assert all(x.isfinite().all() for x in run)
             torch.testing.assert_close(run.beta.sum(-1), torch.ones_like(run.g), rtol=0, atol=1e-5)
     (nll(run, lengths) + latency(run, lengths)).backward()
-    for key, parameter in attention.named_parameters():
-        assert parameter.grad is not None and parameter.grad.isfinite().all(), key
+    for key, x in (("h", h), *attention.named_parameters()):
+        assert x.grad is not None and x.grad.isfinite().all(), key
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])

@@ -136,10 +136,13 @@ def test_a_second_backward_gives_the_same_gradient() -> None:
         torch.testing.assert_close(a, b)
 
 
-def test_a_frozen_weight_gets_no_gradient() -> None:
-    features, weight, bias, target = inputs()
-    label_smoothed_nll(features, weight.detach(), bias, target, 0.1, PAD).loss.backward()
-    assert features.grad is not None and weight.grad is None
+def test_a_frozen_output_layer_passes_the_gradient_on() -> None:
+    features, weight, bias, target = x = inputs()
+    truth = gradients(label_smoothed_nll(*x, 0.1, PAD).loss, x)[0]
+    assert bias is not None
+    label_smoothed_nll(features, weight.detach(), bias.detach(), target, 0.1, PAD).loss.backward()
+    assert features.grad is not None
+    torch.testing.assert_close(features.grad, truth)
 
 
 def test_extreme_logits_stay_finite() -> None:

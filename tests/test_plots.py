@@ -136,13 +136,14 @@ def test_plane(tmp_path: Path) -> None:
 
 def test_plane_joins_points_from_left_to_right() -> None:
     figure = quality_latency_plane({"a": [Point(5, 90), Point(3, 80), Point(4, 70)]})
-    assert list(figure.axes[0].lines[0].get_xdata()) == [3, 4, 5]
+    assert np.asarray(figure.axes[0].lines[0].get_xdata()).tolist() == [3, 4, 5]
 
 
 def test_labels_do_not_hide_each_other() -> None:
     """Four points almost at one place: their labels go to different sides."""
     figure = quality_latency_plane({"a": [Point(3 + i / 1000, 90, f"p{i}") for i in range(4)], "b": [Point(9, 10)]})
-    places = {text.xyann for text in figure.axes[0].texts if text.get_text()}
+    labels: List[Any] = list(figure.axes[0].texts)
+    places = {label.xyann for label in labels if label.get_text()}
     assert len(places) == 4
 
 

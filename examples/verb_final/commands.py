@@ -7,8 +7,9 @@ import shutil
 import signal
 import subprocess
 import sys
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Callable, Sequence
+from typing import Any, Callable, Iterator, List, Sequence
 
 Process = subprocess.Popen  # of bytes
 
@@ -42,6 +43,21 @@ def start(words: Sequence[str], log: Path, single_thread: bool, keep_open: Seque
         )
 
 
+@contextmanager
+def undisturbed() -> Iterator[None]:
+    """Ctrl-C and SIGTERM wait until the end of the block: a command that is started in it is known to be there."""
+    pending: List[int] = []
+    signals = (signal.SIGINT, signal.SIGTERM)
+    before = [signal.signal(number, lambda number, frame: pending.append(number)) for number in signals]
+    try:
+        yield
+    finally:
+        for number, handler in zip(signals, before):
+            signal.signal(number, handler)
+    if pending:
+        raise KeyboardInterrupt
+
+
 def stop(process: "Process[bytes]") -> None:
     """End a command and what it started."""
     for sign in (signal.SIGTERM, signal.SIGKILL):
@@ -66,7 +82,8 @@ def check(words: Sequence[str], code: int, log: Path, name: str = "") -> None:
 
 
 def exit_code(name: str, body: Callable[[], int]) -> int:
-    """What body returns; what goes wrong ends with one sentence."""
+    """What body returns; what goes wrong ends with one sentence, and SIGTERM is as good as Ctrl-C."""
+    signal.signal(signal.SIGTERM, _interrupt)
     try:
         return body()
     except (RunError, ValueError) as error:
@@ -77,6 +94,10 @@ def exit_code(name: str, body: Callable[[], int]) -> int:
         print(f"{name}: interrupted; run it again to go on", file=sys.stderr)
         return 130
     return 1
+
+
+def _interrupt(number: int, frame: Any) -> None:
+    raise KeyboardInterrupt
 
 
 def digest(value: Any) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import List, Mapping
 
 from examples.verb_final import language, recipe
-from examples.verb_final.commands import RunError, check, command, digest, start, stop
+from examples.verb_final.commands import RunError, check, command, digest, start, stop, undisturbed
 from examples.verb_final.progress import Line
 
 
@@ -36,11 +36,14 @@ def _preprocess(folder: Path) -> None:
     for split, option in (("train", "--trainpref"), ("valid", "--validpref"), ("test", "--testpref")):
         words += [option, str(folder / "text" / split)]
     words += recipe.arguments(recipe.PREPROCESS)
-    process = start(words, folder / "preprocess.log", single_thread=True)
+    process = None
     try:
+        with undisturbed():
+            process = start(words, folder / "preprocess.log", single_thread=True)
         code = process.wait()
     finally:
-        stop(process)
+        if process is not None:
+            stop(process)
     check(words, code, folder / "preprocess.log")
 
 

@@ -11,14 +11,13 @@ import fcntl
 import json
 import shlex
 import shutil
-import signal
 import time
 import zipfile
 from pathlib import Path
 from typing import IO, Any, Dict, List, NamedTuple, Optional, Sequence
 
 from examples.verb_final import recipe
-from examples.verb_final.commands import RunError, check, command, read_json, start, stop, write_atomically
+from examples.verb_final.commands import RunError, check, command, read_json, start, stop, undisturbed, write_atomically
 from examples.verb_final.progress import Line, LogReader, duration
 
 PLUGIN = Path(__file__).resolve().parents[2] / "fairseq_milk"
@@ -193,7 +192,6 @@ class Clock:
 
 def run_all(runs: Sequence[Run], jobs: int, line: Line, poll: float = 0.2) -> List[Run]:
     """Complete all runs, `jobs` at once; those that failed are returned after the others are done."""
-    signal.signal(signal.SIGTERM, _interrupt)
     waiting = [run for run in runs if not run.is_complete()]
     if len(waiting) < len(runs):
         line.say(f"{len(runs) - len(waiting)} of {len(runs)} systems were trained and decoded before")
@@ -202,11 +200,12 @@ def run_all(runs: Sequence[Run], jobs: int, line: Line, poll: float = 0.2) -> Li
     clock = Clock(jobs)
     try:
         while waiting or active:
-            while waiting and len(active) < jobs:
-                active.append(Job(waiting.pop(0), single_thread=jobs > 1))
-            for job in [job for job in active if _ended(job, failed, line)]:
-                active.remove(job)
-                clock.note(job)
+            with undisturbed():
+                while waiting and len(active) < jobs:
+                    active.append(Job(waiting.pop(0), single_thread=jobs > 1))
+                for job in [job for job in active if _ended(job, failed, line)]:
+                    active.remove(job)
+                    clock.note(job)
             if active:
                 left = clock.seconds_left(active, waiting)
                 done = f"{len(runs) - len(waiting) - len(active)} of {len(runs)} done"
@@ -215,8 +214,9 @@ def run_all(runs: Sequence[Run], jobs: int, line: Line, poll: float = 0.2) -> Li
                 time.sleep(poll)
     finally:
         line.clear()
-        for job in active:
-            job.close()
+        with undisturbed():
+            for job in active:
+                job.close()
     return failed
 
 
@@ -231,7 +231,3 @@ def _ended(job: Job, failed: List[Run], line: Line) -> bool:
         line.say(str(error))
     job.close()
     return True
-
-
-def _interrupt(signum: int, frame: Any) -> None:
-    raise KeyboardInterrupt

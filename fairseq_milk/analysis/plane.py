@@ -1,6 +1,6 @@
 """The quality-latency plane: one curve a system, and, where it is known, the best that is possible."""
 
-from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 import matplotlib
 from matplotlib.figure import Figure
@@ -28,7 +28,7 @@ class Point(NamedTuple):
 
 
 def quality_latency_plane(
-    systems: Dict[str, Sequence[Point]],
+    systems: Mapping[str, Sequence[Point]],
     best: Optional[Point] = None,
     latency_name: str = "DAL (tokens)",
     quality_name: str = "BLEU",
@@ -88,7 +88,7 @@ def _draw_system(axes: Any, name: str, points: Sequence[Point], colour: str, mar
     )
 
 
-def _place_labels(axes: Any, systems: Dict[str, Sequence[Point]]) -> None:
+def _place_labels(axes: Any, systems: Mapping[str, Sequence[Point]]) -> None:
     """Each label at the first corner of its point where it hides neither another label nor a point."""
     axes.get_xlim(), axes.get_ylim()  # settles the scales
     scale = 72 / axes.figure.dpi

@@ -171,3 +171,8 @@ class LatencyAugmentedCriterion(LabelSmoothedCrossEntropyCriterion):
         weight = total["latency_weight"] / total["nsentences"]
         metrics.log_scalar("latency_weight", weight, total["nsentences"], round=6)
         ALARM.watch({name: float(total[name]) for name in ALARM.names})
+
+
+@register_criterion("latency_augmented", dataclass=LatencyAugmentedConfig)
+class LatencyAugmentedAlias(LatencyAugmentedCriterion):
+    """The same under a name that fairseq has not taken: fairseq-hydra-train looks names up before it imports a plugin."""
