@@ -9,6 +9,6 @@ from importlib.util import find_spec
 from .version import __version__
 
 if find_spec("fairseq") is not None:
-    from . import registered
+    from . import registered  # noqa: F401
 
-__all__ = ["__version__", "registered"]
+__all__ = ["__version__"]

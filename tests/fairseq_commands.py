@@ -44,7 +44,7 @@ class Finished(NamedTuple):
 
     def json(self, key: str) -> List[Dict[str, Any]]:
         """The lines of --log-format json that have this key."""
-        found = [json.loads(line) for line in self.lines if line.startswith("{") and f'"{key}"' in line]
+        found = [json.loads(line[line.index("{") :]) for line in self.lines if "{" in line and f'"{key}"' in line]
         assert found, f"no {key} in the log:\n{self.log[-3000:]}"
         return found
 

@@ -148,6 +148,18 @@ def test_noise_is_normal_with_standard_deviation_n(noise: float) -> None:
     assert float((added.abs() < noise).double().mean()) == pytest.approx(0.683, abs=0.015)
 
 
+def test_noise_grows_to_n_over_the_ramp() -> None:
+    head = BernoulliHead(OPTIONS._replace(noise=4.0, noise_ramp=3))
+    noise = []
+    for update in range(6):
+        head.set_num_updates(update)
+        noise.append(head.noise)
+    assert noise == [1.0, 2.0, 3.0, 4.0, 4.0, 4.0]
+    at_once = BernoulliHead(OPTIONS._replace(noise=4.0))
+    at_once.set_num_updates(0)
+    assert at_once.noise == 4.0
+
+
 # --- options ------------------------------------------------------------------------------------------------------
 
 

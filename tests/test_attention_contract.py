@@ -415,6 +415,7 @@ def test_half_precision(name: str, autocast: bool, dtype: torch.dtype, scale: fl
     s, h, lengths = (x if x.dtype == torch.long else x.to(torch.float32 if autocast else dtype) for x in batch())
     h.requires_grad_()
     with torch.autocast("cpu", dtype=dtype, enabled=autocast):
+        assert attention.begin(attention.remember(h, lengths)).alpha.dtype == torch.float32
         for hard in (True, False):
             run = expected(attention, s, h, lengths, hard)
             assert run.alpha.dtype == run.beta.dtype == run.g.dtype == torch.float32

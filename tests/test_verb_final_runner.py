@@ -85,6 +85,23 @@ def test_a_failure_shows_its_log_and_the_others_go_on(codes: Dict[str, int], tmp
     assert runs[1].is_complete()
 
 
+def test_a_warm_start_comes_after_what_it_starts_from(
+    codes: Dict[str, int], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    soft = recipe.systems()["soft"]
+    late, later = soft._replace(key="late", after="soft"), soft._replace(key="later", after="late")
+    every = {system.key: system for system in (soft, late, later)}
+    monkeypatch.setattr(recipe, "systems", lambda: every)
+    (run,) = make_runs(tmp_path, "later")
+    assert [member.name for member in runner.with_predecessors([run])] == ["soft-s1", "late-s1", "later-s1"]
+    codes["late"] = 1
+    failed = runner.run_all([run], 2, Line(io.StringIO()), poll=0.01)
+    assert [member.name for member in failed] == ["late-s1", "later-s1"]
+    codes.clear()
+    run_all([run])
+    assert run.settings()["after"]["after"] == make_runs(tmp_path, "soft")[0].settings()
+
+
 def test_done_is_not_believed_without_settings(codes: Dict[str, int], tmp_path: Path) -> None:
     (run,) = make_runs(tmp_path, "soft")
     run.folder.mkdir()

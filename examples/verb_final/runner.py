@@ -50,9 +50,15 @@ class Run(NamedTuple):
     def updates(self) -> int:
         return int(recipe.train_options(self.system, self.scale)["--max-update"] or 0)
 
+    @property
+    def before(self) -> Optional["Run"]:
+        """The run whose model it starts from."""
+        return self._replace(system=recipe.systems()[self.system.after]) if self.system.after else None
+
     def settings(self) -> Dict[str, Any]:
         """What the outcome depends on, without the place where it is kept."""
         return {
+            **({"after": self.before.settings()} if self.before else {}),
             "train": recipe.arguments(recipe.train_options(self.system, self.scale)),
             "generate": recipe.arguments(recipe.GENERATE),
             "checkpoint": recipe.CHECKPOINT,
@@ -64,6 +70,8 @@ class Run(NamedTuple):
         plugin, checkpoints = ["--user-dir", str(PLUGIN)], self.folder / "checkpoints"
         train = [command("fairseq-train"), str(self.data / "bin"), *plugin, "--save-dir", str(checkpoints)]
         train += ["--seed", str(self.seed), *self.settings()["train"]]
+        if self.before:
+            train += ["--finetune-from-model", str(self.before.folder / "checkpoints" / recipe.CHECKPOINT)]
         generate = [command("fairseq-generate"), str(self.data / "bin"), *plugin]
         generate += ["--path", str(checkpoints / recipe.CHECKPOINT), "--results-path", str(self.results)]
         return [train, generate + self.settings()["generate"]]
@@ -191,7 +199,8 @@ class Clock:
 
 
 def run_all(runs: Sequence[Run], jobs: int, line: Line, poll: float = 0.2) -> List[Run]:
-    """Complete all runs, `jobs` at once; those that failed are returned after the others are done."""
+    """Complete all runs and those that they start from, `jobs` at once.  What failed is returned after all is done."""
+    runs = with_predecessors(runs)
     waiting = [run for run in runs if not run.is_complete()]
     if len(waiting) < len(runs):
         line.say(f"{len(runs) - len(waiting)} of {len(runs)} systems were trained and decoded before")
@@ -201,11 +210,15 @@ def run_all(runs: Sequence[Run], jobs: int, line: Line, poll: float = 0.2) -> Li
     try:
         while waiting or active:
             with undisturbed():
-                while waiting and len(active) < jobs:
-                    active.append(Job(waiting.pop(0), single_thread=jobs > 1))
+                while len(active) < jobs and any(map(is_ready, waiting)):
+                    run = next(filter(is_ready, waiting))
+                    waiting.remove(run)
+                    active.append(Job(run, single_thread=jobs > 1))
                 for job in [job for job in active if _ended(job, failed, line)]:
                     active.remove(job)
                     clock.note(job)
+            if not active and not any(map(is_ready, waiting)):
+                return failed + waiting  # what they start from has failed
             if active:
                 left = clock.seconds_left(active, waiting)
                 done = f"{len(runs) - len(waiting) - len(active)} of {len(runs)} done"
@@ -218,6 +231,21 @@ def run_all(runs: Sequence[Run], jobs: int, line: Line, poll: float = 0.2) -> Li
             for job in active:
                 job.close()
     return failed
+
+
+def is_ready(run: Run) -> bool:
+    return run.before is None or run.before.is_complete()
+
+
+def with_predecessors(runs: Sequence[Run]) -> List[Run]:
+    """The runs, each after the one that it starts from, once."""
+    ordered: Dict[str, Run] = {}
+    for run in runs:
+        chain = [run]
+        while chain[-1].before is not None:
+            chain.append(chain[-1].before)
+        ordered.update({member.name: member for member in reversed(chain) if member.name not in ordered})
+    return list(ordered.values())
 
 
 def _ended(job: Job, failed: List[Run], line: Line) -> bool:

@@ -175,4 +175,4 @@ class LatencyAugmentedCriterion(LabelSmoothedCrossEntropyCriterion):
 
 @register_criterion("latency_augmented", dataclass=LatencyAugmentedConfig)
 class LatencyAugmentedAlias(LatencyAugmentedCriterion):
-    """The same under a name that fairseq has not taken: fairseq-hydra-train looks names up before it imports a plugin."""
+    """The same under a name of its own: fairseq-hydra-train looks names up before it imports plugins."""

@@ -78,13 +78,22 @@ class SimultaneousTranslationTask(TranslationTask):
             super().load_dataset(split, *args, **kwargs)
         except FileNotFoundError as error:
             raise UserError(f"there is no data set '{split}' in {self.cfg.data}: run fairseq-preprocess") from error
+        except ValueError as error:  # fairseq cannot open an empty one
+            raise UserError(f"the data set '{split}' in {self.cfg.data} is empty or broken: {error}") from error
         if len(self.datasets[split]) == 0:
             raise UserError(f"the data set '{split}' in {self.cfg.data} is empty")
 
     def get_batch_iterator(self, dataset: Any, *args: Any, **kwargs: Any) -> Any:
-        """As fairseq's, without dropping the last sentences when they do not fill a multiple of eight."""
-        kwargs["required_batch_size_multiple"] = 1
-        iterator = super().get_batch_iterator(dataset, *args, **kwargs)
+        """As fairseq's, but the last sentences are not dropped when they do not fill a multiple of eight.
+
+        And the batches do not depend on the epoch in which they are made: a run that is resumed in its third epoch
+        would go on with other batches than one that was never interrupted.
+        """
+        made_before = self.dataset_to_epoch_iter.get(dataset)
+        epoch = kwargs.pop("epoch", 1)
+        iterator = super().get_batch_iterator(dataset, *args, **{**kwargs, "required_batch_size_multiple": 1, "epoch": 1})
+        if iterator is not made_before:
+            iterator.epoch = max(epoch, 1)
         if dataset is self.datasets.get(self.cfg.gen_subset):
             batches = iterator.frozen_batches[kwargs.get("shard_id", 0) :: kwargs.get("num_shards", 1)]
             self.sentences = sum(map(len, batches))
