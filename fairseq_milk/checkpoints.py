@@ -1,7 +1,8 @@
-"""fairseq's checkpoints under torch >= 2.6, which loads with `weights_only`: plain data and tensors, no code.
+"""fairseq's checkpoints: which classes may be in one, and that there is never half a one.
 
-Importing this module tells torch which further classes a fairseq checkpoint holds as data.  Loading stays
-`weights_only`, so a checkpoint that carries anything else, and with it possibly code, is still refused.
+torch >= 2.6 loads with `weights_only`: plain data and tensors, no code.  Here it is told which further classes a fairseq
+checkpoint holds as data.  Loading stays `weights_only`, so a checkpoint that carries anything else, and with it possibly
+code, is still refused.
 """
 
 import argparse
@@ -12,8 +13,10 @@ import numpy as np
 import omegaconf
 import torch
 from fairseq.distributed.utils import _TensorPlaceholder
+from fairseq.file_io import PathManager
 
-CLASSES = [
+NUMPY_FUNCTIONS = [np.empty(0).__reduce__()[0], np.float64(0).__reduce__()[0]]  # that rebuild arrays and scalars
+CLASSES: typing.List[typing.Any] = [
     # the configuration: a Namespace in models without a dataclass, omegaconf where ranks exchange a checkpoint
     argparse.Namespace,
     collections.defaultdict,
@@ -29,14 +32,33 @@ CLASSES = [
     # the meters of --eval-bleu: numpy arrays and scalars
     np.ndarray,
     np.dtype,
-    np.empty(0).__reduce__()[0],
-    np.float64(0).__reduce__()[0],
+    *NUMPY_FUNCTIONS,
     *(type(np.dtype(kind)) for kind in ("i4", "i8", "f4", "f8")),
 ]
+
+
+OLD_NAMES = [(function, f"numpy.core.multiarray.{function.__name__}") for function in NUMPY_FUNCTIONS]  # numpy < 2
 
 
 def allow_fairseq_checkpoints() -> None:
     """Allow-list exactly `CLASSES`, where torch has such a list."""
     if hasattr(torch.serialization, "add_safe_globals"):
         metadata = [omegaconf.base.Metadata] if hasattr(omegaconf.base, "Metadata") else []
-        torch.serialization.add_safe_globals(CLASSES + metadata)
+        torch.serialization.add_safe_globals(CLASSES + OLD_NAMES + metadata)
+
+
+def copy_whole(src_path: str, dst_path: str, overwrite: bool = False) -> bool:
+    """fairseq's copy, in two steps: whoever is killed between them leaves the old file as it was."""
+    if not (overwrite and PathManager.supports_rename(dst_path)):
+        return bool(_copy(src_path, dst_path, overwrite))
+    copied = _copy(src_path, f"{dst_path}.tmp", overwrite=True)
+    PathManager.rename(f"{dst_path}.tmp", dst_path)
+    return bool(copied)
+
+
+_copy = PathManager.copy
+
+
+def keep_checkpoints_whole() -> None:
+    """fairseq makes checkpoint_last.pt by copying over the old one; a kill would leave nothing to resume from."""
+    PathManager.copy = staticmethod(copy_whole)

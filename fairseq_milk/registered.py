@@ -1,8 +1,9 @@
 """Everything that is known to fairseq by name: importing this registers it."""
 
-from .checkpoints import allow_fairseq_checkpoints
+from .checkpoints import allow_fairseq_checkpoints, keep_checkpoints_whole
 
 allow_fairseq_checkpoints()
+keep_checkpoints_whole()
 
 from . import criterions, optim  # noqa: E402
 from .models import milk_rnmt  # noqa: E402

@@ -2,12 +2,12 @@
 
 import random
 from pathlib import Path
-from typing import Any, Dict, List
+from typing import Any, Dict, List, NamedTuple
 
 import pytest
 from subword_nmt import apply_bpe, learn_bpe
 
-from tests.fairseq_commands import decoding, run, training
+from tests.fairseq_commands import decoding, make_corpus, run, training
 
 WORDS = {
     "de": "der hund die katze lief schnell heim und sah ein großes haus am alten bahnhof".split(),
@@ -83,3 +83,26 @@ class Translators:
 @pytest.fixture(scope="session")
 def translators(tmp_path_factory: pytest.TempPathFactory) -> Translators:
     return Translators(tmp_path_factory.mktemp("translators"))
+
+
+class Plain(NamedTuple):
+    """A word-for-word language without subwords, and a wait-2 model of it that has hardly been trained."""
+
+    folder: Path
+    checkpoint: Path
+
+    @property
+    def bin(self) -> Path:
+        return self.folder / "bin"
+
+    def lines(self, split: str, language: str) -> List[str]:
+        return (self.folder / f"{split}.{language}").read_text().splitlines()
+
+
+@pytest.fixture(scope="session")
+def plain(tmp_path_factory: pytest.TempPathFactory) -> Plain:
+    folder = tmp_path_factory.mktemp("plain")
+    data = make_corpus(folder)
+    more = ["--attention", "waitk", "--wait-k", 2, "--disable-validation"]
+    run("fairseq-train", *training(data, folder / "model", *more, max_update=20))
+    return Plain(folder, folder / "model" / "checkpoint_last.pt")

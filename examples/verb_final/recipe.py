@@ -24,8 +24,10 @@ TRAIN: Options = {
     "--criterion": "latency_augmented_label_smoothed_cross_entropy",
     "--label-smoothing": 0,
     "--optimizer": "adam",
-    "--lr": 3e-3,
-    "--lr-scheduler": "fixed",
+    "--lr": 5e-3,
+    "--lr-scheduler": "polynomial_decay",  # linearly to zero, a little after the end
+    "--total-num-update": 3200,
+    "--warmup-updates": 100,
     "--clip-norm": 1.0,
     "--batch-size": 64,
     "--max-update": UPDATES,
@@ -54,17 +56,19 @@ PREPROCESS: Options = {"--source-lang": "de", "--target-lang": "en", "--workers"
 # ---- the learned heads: begin by waiting, then let the latency term pull the head forward ---------------------------
 
 LAMBDA = 0.1  # where one value has to do: the other mechanisms and the ablations; one of LAMBDAS
-LAMBDAS = (0.02, 0.05, 0.1, 0.2, 0.5)
-NOISE = 2
+LAMBDAS = (0.03, 0.1, 0.2, 0.5, 1.0)
+NOISE = 4
 NOISES = (0, 1, 2, 4, 6)  # NOISE among them is the system milk-LAMBDA
 HEAD: Options = {
     "--noise": NOISE,
+    "--noise-ramp": 2400,
     "--energy-bias": -6,
+    "--head-pace": 10,
     "--latency-weight": LAMBDA,
-    "--latency-after": 600,
-    "--latency-ramp": 0,
+    "--latency-after": 700,
+    "--latency-ramp": 200,
 }
-KS = (1, 2, 3, 4, 5, 6, 8, 10, 12)
+KS = (1, 2, 3, 4, 6, 8, 10, 12)
 CHUNKS = (2, 8)
 
 

@@ -10,14 +10,13 @@ the model was trained on (after Moses, if that was used), since SimulEval joins 
 from argparse import ArgumentParser, Namespace
 from typing import Any
 
-from fairseq.dataclass.utils import gen_parser_from_dataclass
 from simuleval.agents import TextToTextAgent
 from simuleval.agents.actions import Action, ReadAction, WriteAction
 from simuleval.utils import entrypoint
 
 from fairseq_milk.generation import (  # not relative: SimulEval's --agent runs this file outside of its package
-    DecodingKnobs,
     WordSession,
+    add_knobs,
     check_knobs,
     configure_head,
     decoding_options,
@@ -35,7 +34,7 @@ class MilkAgent(TextToTextAgent):
         self.model, task = load_model(args.checkpoint, args.data_bin)
         configure_head(self.model.decoder.attention, args)
         self.source, self.target = load_words(task, args.data_bin, args.bpe_codes)
-        self.options = decoding_options(args)
+        self.options = decoding_options(args, max_len_a=args.max_len_a, max_len_b=args.max_len_b)
         super().__init__(args)
 
     @staticmethod
@@ -43,7 +42,7 @@ class MilkAgent(TextToTextAgent):
         parser.add_argument("--checkpoint", required=True, help="checkpoint of fairseq-train")
         parser.add_argument("--data-bin", required=True, help="directory of fairseq-preprocess (dictionaries)")
         parser.add_argument("--bpe-codes", help="of subword-nmt (default: the *codes* file in the data directory)")
-        gen_parser_from_dataclass(parser, DecodingKnobs())
+        add_knobs(parser)
 
     def reset(self) -> None:
         """A new sentence."""

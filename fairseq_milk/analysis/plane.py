@@ -52,7 +52,7 @@ def quality_latency_plane(
             axes.set_title(literal(title), fontsize=11)
         if quality_from is not None:
             axes.set_ylim(bottom=quality_from)
-        axes.margins(x=0.06, y=0.08)
+        axes.margins(x=0.1, y=0.08)
         axes.grid(color="0.92")
         axes.set_axisbelow(True)
         axes.spines[["top", "right"]].set_visible(False)

@@ -8,10 +8,8 @@ import os
 import sys
 from typing import Callable, Iterable, Iterator, Optional
 
-from fairseq.dataclass.utils import gen_parser_from_dataclass
-
-from ..generation import DecodingKnobs, WordSession, check_knobs, configure_head, decoding_options
-from ..generation.loading import build_moses, load_model, load_words
+from ..generation import WordSession, add_knobs, check_knobs, configure_head, decoding_options, load_model, load_words
+from ..generation.loading import build_moses
 
 BACKSPACE, END_OF_INPUT = ("\x7f", "\b"), "\x04"  # of a terminal
 
@@ -20,7 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("checkpoint", help="checkpoint of fairseq-train")
     parser.add_argument("--data", required=True, metavar="DIR", help="directory of fairseq-preprocess (dictionaries)")
     add_text_arguments(parser)
-    gen_parser_from_dataclass(parser, DecodingKnobs())
+    add_knobs(parser)
     parser.add_argument("--verbose", action="store_true", help="show every READ and WRITE on standard error")
 
 
@@ -38,7 +36,7 @@ def run(args: argparse.Namespace) -> int:
     configure_head(model.decoder.attention, args)
     tokenizer = build_moses(task, args.moses_no_dash_splits, args.moses_no_escape) if args.tokenizer else None
     source, target = load_words(task, args.data, args.bpe_codes, tokenizer)
-    options = decoding_options(args)
+    options = decoding_options(args, max_len_a=args.max_len_a, max_len_b=args.max_len_b)
     terminal = sys.stdin.isatty() and sys.stdout.isatty()
     live = LiveTranslation(lambda: WordSession(model, source, target, options), args.verbose, terminal)
     fd = sys.stdin.fileno()

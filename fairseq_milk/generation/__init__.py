@@ -2,7 +2,7 @@
 
 from .decoding import DecodingOptions, Hypothesis, translate
 from .generator import AlignedBeamSearch, SimultaneousGenerator, full_read
-from .knobs import DecodingKnobs, check_knobs, configure_head, decoding_options
+from .knobs import DecodingKnobs, add_knobs, check_knobs, configure_head, decoding_options
 from .loading import load_model, load_words
 from .session import StreamingSession, Written
 from .words import SourceWords, TargetText, WordSession
@@ -18,6 +18,7 @@ __all__ = [
     "TargetText",
     "WordSession",
     "Written",
+    "add_knobs",
     "check_knobs",
     "configure_head",
     "decoding_options",

@@ -1,9 +1,11 @@
 """Decode-time knobs: the same names, defaults and help for `fairseq-generate`, `fairseq-milk stream` and the agent."""
 
+from argparse import ArgumentParser
 from dataclasses import dataclass, field
 from typing import Any, Optional
 
 from fairseq.dataclass import FairseqDataclass
+from fairseq.dataclass.utils import gen_parser_from_dataclass
 
 from ..errors import UserError
 from .decoding import DecodingOptions
@@ -26,6 +28,14 @@ class DecodingKnobs(FairseqDataclass):
     no_early_eos: bool = field(
         default=False, metadata={"help": "read on when EOS would be written before the whole source has been read"}
     )
+
+
+def add_knobs(parser: ArgumentParser) -> None:
+    """For commands that are not fairseq's: the knobs, and the length limit that fairseq has itself."""
+    gen_parser_from_dataclass(parser, DecodingKnobs())
+    limit, defaults = "EOS at the latest after ax + b target tokens, x being the source tokens read", DecodingOptions()
+    parser.add_argument("--max-len-a", type=float, default=defaults.max_len_a, help=limit)
+    parser.add_argument("--max-len-b", type=int, default=defaults.max_len_b, help=limit)
 
 
 def check_knobs(knobs: Any) -> None:

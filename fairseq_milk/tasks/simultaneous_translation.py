@@ -90,8 +90,9 @@ class SimultaneousTranslationTask(TranslationTask):
         would go on with other batches than one that was never interrupted.
         """
         made_before = self.dataset_to_epoch_iter.get(dataset)
-        epoch = kwargs.pop("epoch", 1)
-        iterator = super().get_batch_iterator(dataset, *args, **{**kwargs, "required_batch_size_multiple": 1, "epoch": 1})
+        epoch = kwargs.get("epoch", 1)
+        kwargs.update(required_batch_size_multiple=1, epoch=1)
+        iterator = super().get_batch_iterator(dataset, *args, **kwargs)
         if iterator is not made_before:
             iterator.epoch = max(epoch, 1)
         if dataset is self.datasets.get(self.cfg.gen_subset):
