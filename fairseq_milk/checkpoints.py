@@ -1,8 +1,8 @@
 """fairseq's checkpoints: which classes may be in one, and that there is never half a one.
 
-torch >= 2.6 loads with `weights_only`: plain data and tensors, no code.  Here it is told which further classes a fairseq
-checkpoint holds as data.  Loading stays `weights_only`, so a checkpoint that carries anything else, and with it possibly
-code, is still refused.
+torch >= 2.6 loads with `weights_only`: plain data and tensors, no code.  Here it is told which further classes a
+fairseq checkpoint holds as data.  Loading stays `weights_only`, so a checkpoint that carries anything else, and with it
+possibly code, is still refused.
 """
 
 import argparse
@@ -35,8 +35,6 @@ CLASSES: typing.List[typing.Any] = [
     *NUMPY_FUNCTIONS,
     *(type(np.dtype(kind)) for kind in ("i4", "i8", "f4", "f8")),
 ]
-
-
 OLD_NAMES = [(function, f"numpy.core.multiarray.{function.__name__}") for function in NUMPY_FUNCTIONS]  # numpy < 2
 
 
@@ -47,6 +45,9 @@ def allow_fairseq_checkpoints() -> None:
         torch.serialization.add_safe_globals(CLASSES + OLD_NAMES + metadata)
 
 
+_copy = PathManager.copy
+
+
 def copy_whole(src_path: str, dst_path: str, overwrite: bool = False) -> bool:
     """fairseq's copy, in two steps: whoever is killed between them leaves the old file as it was."""
     if not (overwrite and PathManager.supports_rename(dst_path)):
@@ -54,9 +55,6 @@ def copy_whole(src_path: str, dst_path: str, overwrite: bool = False) -> bool:
     copied = _copy(src_path, f"{dst_path}.tmp", overwrite=True)
     PathManager.rename(f"{dst_path}.tmp", dst_path)
     return bool(copied)
-
-
-_copy = PathManager.copy
 
 
 def keep_checkpoints_whole() -> None:

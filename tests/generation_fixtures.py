@@ -5,6 +5,8 @@ from pathlib import Path
 from typing import Any, Dict, List, NamedTuple
 
 import pytest
+import torch
+from fairseq.data import Dictionary
 from subword_nmt import apply_bpe, learn_bpe
 
 from tests.fairseq_commands import decoding, make_corpus, run, training
@@ -86,7 +88,7 @@ def translators(tmp_path_factory: pytest.TempPathFactory) -> Translators:
 
 
 class Plain(NamedTuple):
-    """A word-for-word language without subwords, and a wait-2 model of it that has hardly been trained."""
+    """A word-for-word language without subwords, and a wait-2 model of it that ends a sentence at the limit only."""
 
     folder: Path
     checkpoint: Path
@@ -104,5 +106,9 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> Plain:
     folder = tmp_path_factory.mktemp("plain")
     data = make_corpus(folder)
     more = ["--attention", "waitk", "--wait-k", 2, "--disable-validation"]
-    run("fairseq-train", *training(data, folder / "model", *more, max_update=20))
-    return Plain(folder, folder / "model" / "checkpoint_last.pt")
+    run("fairseq-train", *training(data, folder / "model", *more, max_update=4))
+    checkpoint = folder / "model" / "checkpoint_last.pt"
+    state = torch.load(checkpoint)
+    state["model"]["decoder.output.bias"][Dictionary().eos()] = -1e4
+    torch.save(state, checkpoint)
+    return Plain(folder, checkpoint)

@@ -1,0 +1,115 @@
+"""alpha, forward and backward, against fairseq's formula in autograd and the published closed form."""
+
+import importlib.util
+from pathlib import Path
+from typing import Any, Callable, List
+
+import fairseq
+import torch
+from torch import Tensor
+
+from benchmarks.harness import Bar, Check, NotMeasured, Outcome, Row, Size, compare
+from fairseq_milk.functional import expected_alignment, expected_alignment_parallel
+
+B, I = 64, 30
+
+
+def exclusive_cumprod() -> Callable[..., Tensor]:
+    """fairseq's own, in its examples, which no import statement finds."""
+    path = Path(fairseq.__file__).parent / "examples" / "simultaneous_translation" / "utils" / "functions.py"
+    if not path.exists():
+        raise NotMeasured(f"this fairseq has no {path}")
+    spec = importlib.util.spec_from_file_location("fairseq_simultaneous_functions", path)
+    assert spec is not None and spec.loader is not None
+    module: Any = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    function: Callable[..., Tensor] = module.exclusive_cumprod
+    return function
+
+
+def chained(step: Callable[[Tensor, Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
+    """alpha of all target steps, each from the one before.  e: (B, I, J) -> (B, I, J)."""
+
+    def run(e: Tensor) -> Tensor:
+        alpha = torch.zeros_like(e[:, 0])
+        alpha[:, 0] = 1.0
+        rows = []
+        for e_i in e.unbind(1):
+            alpha = step(e_i, alpha)
+            rows.append(alpha)
+        return torch.stack(rows, dim=1)
+
+    return run
+
+
+def fairseqs(cumprod: Callable[..., Tensor], eps: float = 1e-6) -> Callable[[Tensor], Tensor]:
+    """What fairseq computed until its compiled operator, which has no gradient: cumprod for all steps, then a loop."""
+
+    def run(e: Tensor) -> Tensor:
+        p = torch.sigmoid(e)
+        survival = cumprod(1 - p, dim=2, eps=eps)
+        clipped = survival.clamp(eps, 1.0)
+        alpha = torch.zeros_like(p[:, 0])
+        alpha[:, 0] = 1.0
+        rows = []
+        for i in range(p.size(1)):
+            alpha = (p[:, i] * survival[:, i] * (alpha / clipped[:, i]).cumsum(1)).clamp(0, 1.0)
+            rows.append(alpha)
+        return torch.stack(rows, dim=1)
+
+    return run
+
+
+def alpha_row(J: int) -> Row:
+    def measure(size: Size) -> Outcome:
+        torch.manual_seed(1)
+        energies = torch.randn(B, I, J) - 1
+        weight = torch.randn(B, I, J)
+
+        def run(alphas: Callable[[Tensor], Tensor]) -> Callable[[], Tensor]:
+            def step() -> Tensor:
+                e = energies.clone().requires_grad_()
+                (alphas(e) * weight).sum().backward()
+                assert e.grad is not None
+                return e.grad
+
+            return step
+
+        exact, theirs = chained(expected_alignment), fairseqs(exclusive_cumprod())
+        variants = {
+            "exact": run(exact),
+            "fairseq": run(theirs),
+            "published": run(chained(expected_alignment_parallel)),
+        }
+        times = compare(variants, size, 0.5)
+        checks = times.check("exact", "fairseq", Bar("<", 1.0)) + times.check("exact", "published", Bar("<=", 1.2))
+        checks += errors(energies, {"exact": exact, "fairseq": theirs})
+        return Outcome(checks, times.figures())
+
+    what = f"alpha of {I} target steps, exact, forward+backward, B={B} J={J}"
+    return Row(f"alpha-{J}", what, "fairseq's formula in autograd; the published closed form", measure)
+
+
+def errors(energies: Tensor, variants: Any) -> List[Check]:
+    """The largest error of alpha against the recurrence in float64, beside the time that it saves."""
+    e = energies[:2].double()
+    p, alpha = torch.sigmoid(e), torch.zeros_like(e[:, 0])
+    p[:, :, -1] = 1.0
+    alpha[:, 0] = 1.0
+    truth = []
+    for i in range(e.size(1)):
+        row, q = [], torch.zeros_like(alpha[:, 0])
+        for j in range(e.size(2)):
+            q = q + alpha[:, j]
+            row.append(p[:, i, j] * q)
+            q = q - row[-1]
+        alpha = torch.stack(row, dim=1)
+        truth.append(alpha[:, :-1])  # fairseq preserves the mass in a second function
+    reference = torch.stack(truth, dim=1)
+    return [
+        Check(f"error of {name}", float((alphas(energies[:2])[:, :, :-1] - reference).abs().max()), None, "")
+        for name, alphas in variants.items()
+    ]
+
+
+ROWS: List[Row] = [alpha_row(J) for J in (30, 100, 300, 1000)]

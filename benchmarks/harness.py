@@ -1,0 +1,217 @@
+"""What a row of the benchmark is, and how its variants are timed and weighed.
+
+Machines are noisy, so nothing is compared across runs.  The variants of a row take turns, in an order that is reversed
+every round, and the ratio of two of them is the median over the rounds of the ratio within a round.  Bars are about the
+CPU time of one thread, which other processes disturb least; the wall time on all cores stands beside it.
+"""
+
+import multiprocessing
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, TypeVar
+
+import torch
+
+ROOT = Path(__file__).resolve().parents[1]
+CORES = os.cpu_count() or 1
+MEGABYTE = 2.0**20
+FEWEST, MOST = 5, 400  # rounds of a comparison
+PRELOAD = ["benchmarks.build", "benchmarks.output", "benchmarks.memory"]
+T = TypeVar("T")
+
+
+# ---- rows ------------------------------------------------------------------------------------------------------------
+
+
+class Bar(NamedTuple):
+    sign: str  # "<=", "<" or ">="
+    limit: float
+
+    def met(self, value: float) -> bool:
+        return {"<=": value <= self.limit, "<": value < self.limit, ">=": value >= self.limit}[self.sign]
+
+
+class Check(NamedTuple):
+    """One measured number; without a bar it is there to be read."""
+
+    what: str
+    value: float
+    bar: Optional[Bar] = None
+    unit: str = "x"
+
+
+class Outcome(NamedTuple):
+    checks: List[Check]
+    figures: Dict[str, Dict[str, float]]  # variant -> what was measured of it, with its unit -> value
+    note: str = ""
+
+
+class Size(NamedTuple):
+    """How much a row may do."""
+
+    quick: bool
+    out: Path  # for what is kept between runs
+
+    def pick(self, full: T, quick: T) -> T:
+        return quick if self.quick else full
+
+    @property
+    def seconds(self) -> float:
+        """For the rounds of one comparison."""
+        return 0.5 if self.quick else 12.0
+
+
+class Row(NamedTuple):
+    name: str
+    what: str
+    against: str
+    measure: Callable[[Size], Outcome]
+    slow: bool = False  # several seconds even when quick
+
+
+class NotMeasured(Exception):
+    """A row that cannot be measured here, and why."""
+
+
+# ---- time ------------------------------------------------------------------------------------------------------------
+
+
+class Comparison:
+    """The times of some variants in seconds, round by round."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self.cpu: Dict[str, List[float]] = {name: [] for name in names}
+        self.wall: Dict[str, List[float]] = {name: [] for name in names}
+
+    def ratio(self, one: str, other: str, clock: str = "cpu") -> float:
+        times = self.cpu if clock == "cpu" else self.wall
+        return statistics.median(a / b for a, b in zip(times[one], times[other]))
+
+    def check(self, one: str, other: str, bar: Optional[Bar], what: str = "") -> List[Check]:
+        """CPU time against the bar, wall time to be read."""
+        what = what or f"{one} / {other}"
+        checks = [Check(f"{what}, CPU", self.ratio(one, other), bar)]
+        if self.wall[one]:
+            checks.append(Check(f"{what}, wall on {CORES} cores", self.ratio(one, other, "wall")))
+        return checks
+
+    def figures(self) -> Dict[str, Dict[str, float]]:
+        result: Dict[str, Dict[str, float]] = {}
+        for name in self.cpu:
+            result[name] = {"CPU ms": 1e3 * statistics.median(self.cpu[name]), "rounds": len(self.cpu[name])}
+            if self.wall[name]:
+                result[name]["wall ms"] = 1e3 * statistics.median(self.wall[name])
+        return result
+
+
+def compare(variants: Dict[str, Callable[[], object]], size: Size, share: float = 1.0) -> Comparison:
+    """Time the variants in turns, two thirds of the time on one thread.  share: of the seconds that a row has.
+
+    A quick run stays on one thread: two threads that wait for each other on a busy machine take a hundred times longer.
+    """
+    result, seconds = Comparison(list(variants)), share * size.seconds
+    threads = torch.get_num_threads()
+    try:
+        torch.set_num_threads(1)
+        _rounds(variants, result.cpu, time.process_time, seconds * 2 / 3)
+        if not size.quick:
+            torch.set_num_threads(CORES)
+            _rounds(variants, result.wall, time.perf_counter, seconds / 3)
+    finally:
+        torch.set_num_threads(threads)
+    return result
+
+
+def _rounds(
+    variants: Dict[str, Callable[[], object]],
+    times: Dict[str, List[float]],
+    clock: Callable[[], float],
+    seconds: float,
+) -> None:
+    for run in variants.values():
+        run()  # what is made at the first call is not counted
+    begun, names = time.perf_counter(), list(variants)
+    while len(times[names[0]]) < FEWEST or (time.perf_counter() - begun < seconds and len(times[names[0]]) < MOST):
+        for name in names:
+            start = clock()
+            variants[name]()
+            times[name].append(clock() - start)
+        names.reverse()
+
+
+# ---- memory ----------------------------------------------------------------------------------------------------------
+
+
+def peak_memory(build: Callable[..., Callable[[], object]], *arguments: Any) -> float:
+    """Megabytes that the step which `build(*arguments)` makes needs beyond what was there before it.
+
+    In a process of its own, forked from one that has imported everything and done nothing.
+    """
+    return in_fresh_process(_peak, build, *arguments)
+
+
+def in_fresh_process(function: Callable[..., T], *arguments: Any) -> T:
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(PRELOAD)
+    with context.Pool(1) as pool:
+        return pool.apply(function, arguments)
+
+
+def _peak(build: Callable[..., Callable[[], object]], *arguments: Any) -> float:
+    torch.set_num_threads(1)
+    return extra_memory(build(*arguments))
+
+
+def extra_memory(step: Callable[[], object]) -> float:
+    """Peak resident memory during `step` minus what was resident before, in megabytes."""
+    try:
+        Path("/proc/self/clear_refs").write_text("5")  # Linux: the peak starts again from what is resident now
+    except OSError:
+        pass
+    before = _peak_resident()
+    step()
+    return (_peak_resident() - before) / MEGABYTE
+
+
+def _peak_resident() -> float:
+    """Bytes.  getrusage would count the memory of the parent at the time of the fork, hence the first choice."""
+    status = Path("/proc/self/status")
+    if status.exists():
+        line = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM"))
+        return float(line.split()[1]) * 1024
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return float(peak) * (1 if sys.platform == "darwin" else 1024)
+
+
+# ---- commands --------------------------------------------------------------------------------------------------------
+
+
+def environment(**changes: str) -> Dict[str, str]:
+    """One thread, no warnings, this environment's commands first, the repository importable."""
+    paths = {"PATH": str(Path(sys.executable).parent), "PYTHONPATH": str(ROOT)}
+    joined = {name: os.pathsep.join(filter(None, (path, os.environ.get(name)))) for name, path in paths.items()}
+    return {**os.environ, "PYTHONWARNINGS": "ignore", "OMP_NUM_THREADS": "1", **joined, **changes}
+
+
+class Finished(NamedTuple):
+    output: str
+    cpu: float  # seconds, of the command and its children
+    wall: float
+
+
+def run_command(*command: Any, **changes: str) -> Finished:
+    """A command to its end; its output and what it cost."""
+    arguments = [str(argument) for argument in command]
+    used, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    done = subprocess.run(
+        arguments, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment(**changes), cwd=ROOT
+    )
+    wall, now = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
+    if done.returncode != 0:
+        raise NotMeasured(f"{' '.join(arguments[:3])} ... failed: {done.stdout.strip()[-500:]}")
+    return Finished(done.stdout, now.ru_utime + now.ru_stime - used.ru_utime - used.ru_stime, wall)
