@@ -41,7 +41,7 @@ class Corpus:
                 lines = [" ".join(draw.choice(words) for _ in range(n)) + " ." for n in lengths]
                 if split == "test":
                     lines[3] = "" if language == "de" else "."  # an empty line
-                    lines[5] = " , ".join(words[:3]) + " qqq ."  # an unknown word
+                    lines[5] = " , ".join(words[:3]) + " € ."  # an unknown word
                 self._save("tok", split, language, lines)
 
     def _split_words(self) -> None:

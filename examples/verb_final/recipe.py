@@ -16,7 +16,7 @@ DATA_SEED = 1
 
 # ---- the model and its training -------------------------------------------------------------------------------------
 
-UPDATES = 4000
+UPDATES = 1800
 CHECKPOINT = "checkpoint_best.pt"  # the lowest loss under the hard schedule; or checkpoint_last.pt
 TRAIN: Options = {
     "--task": "simultaneous_translation",
@@ -26,7 +26,7 @@ TRAIN: Options = {
     "--optimizer": "adam",
     "--lr": 5e-3,
     "--lr-scheduler": "polynomial_decay",  # linearly to zero, a little after the end
-    "--total-num-update": 4200,
+    "--total-num-update": 1900,
     "--warmup-updates": 100,
     "--clip-norm": 1.0,
     "--batch-size": 64,
@@ -57,16 +57,16 @@ PREPROCESS: Options = {"--source-lang": "de", "--target-lang": "en", "--workers"
 
 LAMBDA = 0.1  # where one value has to do: the other mechanisms and the ablations; one of LAMBDAS
 LAMBDAS = (0.03, 0.1, 0.2, 0.5, 1.0)
-NOISE = 5
-NOISES = (0, 1, 2, 4, 5, 6)  # NOISE among them is the system milk-LAMBDA
+NOISE = 4
+NOISES = (0, 1, 2, 4, 6)  # NOISE among them is the system milk-LAMBDA
 HEAD: Options = {
     "--noise": NOISE,
     "--noise-ramp": UPDATES,
     "--energy-bias": -6,
-    "--head-pace": 10,
+    "--head-pace": 20,
     "--latency-weight": LAMBDA,
-    "--latency-after": 1200,
-    "--latency-ramp": 200,
+    "--latency-after": 350,
+    "--latency-ramp": 100,
 }
 KS = (1, 2, 3, 4, 6, 8, 10, 12)
 CHUNKS = (2, 8)

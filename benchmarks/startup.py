@@ -1,0 +1,34 @@
+"""What `import fairseq_milk` adds to `import fairseq`."""
+
+import json
+import statistics
+import sys
+from typing import List
+
+from benchmarks.harness import Bar, Check, Outcome, Row, Size, run_command
+
+PROGRAM = """
+import json, sys, time
+import fairseq
+before, cpu, wall = set(sys.modules), time.process_time(), time.perf_counter()
+import fairseq_milk
+cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
+print(json.dumps({"cpu": cpu, "wall": wall, "modules": sorted(set(sys.modules) - before)}))
+"""
+UNWANTED = ("matplotlib", "simuleval", "sacremoses", "subword_nmt", "pandas", "sklearn", "scipy")
+
+
+def measure(size: Size) -> Outcome:
+    runs = [json.loads(run_command(sys.executable, "-c", PROGRAM).output.splitlines()[-1]) for _ in range(size.pick(5, 1))]
+    foreign = sorted({name.split(".")[0] for name in runs[0]["modules"]} - {"fairseq_milk"})
+    heavy = [name for name in foreign if name in UNWANTED]
+    cpu = 1e3 * statistics.median(run["cpu"] for run in runs)
+    checks = [
+        Check("CPU time", cpu, Bar("<", 150), "ms"),
+        Check("wall time", 1e3 * statistics.median(run["wall"] for run in runs), None, "ms"),
+        Check("modules for plotting, SimulEval or text processing", len(heavy), Bar("<=", 0), ""),
+    ]
+    return Outcome(checks, {}, f"other packages that it imports: {', '.join(foreign) or 'none'}")
+
+
+ROWS: List[Row] = [Row("startup", "`import fairseq_milk`", "on top of `import fairseq`", measure, slow=True)]

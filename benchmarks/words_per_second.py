@@ -1,0 +1,92 @@
+"""`fairseq-train`, ours against fairseq's `lstm`: the same batches, layers, sizes, loss and optimiser.
+
+Each model is built and updated by fairseq's own task and trainer from the command line that is given here, all in one
+process, so that they take turns batch by batch.
+"""
+
+from pathlib import Path
+from typing import Any, Callable, Dict, Iterator, List
+
+import numpy as np
+from fairseq import options, tasks, utils
+from fairseq.data import iterators
+from fairseq.dataclass.utils import convert_namespace_to_omegaconf
+from fairseq.logging import metrics
+from fairseq.trainer import Trainer
+
+from benchmarks.corpus import multi30k, synthetic
+from benchmarks.harness import ROOT, Bar, Check, Outcome, Row, Size, compare
+
+COMMON = """--optimizer adam --lr 0.001 --clip-norm 5 --label-smoothing 0.1 --dropout 0.2 --seed 1 --cpu
+    --num-workers 0 --disable-validation --no-save --required-batch-size-multiple 1 -s de -t en"""
+OURS = f"""--user-dir {ROOT / "fairseq_milk"} --task simultaneous_translation --arch milk_rnmt
+    --criterion latency_augmented"""
+PEER = "--task translation --arch lstm --criterion label_smoothed_cross_entropy"
+
+
+def command_line(name: str, data: Path, layers: int, hidden: int, max_tokens: int) -> List[str]:
+    """The arguments of `fairseq-train`.  The output layer is V x 2H in all of them."""
+    if name == "lstm":
+        sizes = " ".join(
+            f"--{side}-layers {layers} --{side}-embed-dim {hidden} --{side}-hidden-size {hidden}"
+            for side in ("encoder", "decoder")
+        )
+        specific = f"{PEER} {sizes} --decoder-out-embed-dim {2 * hidden}"
+    else:
+        latency = "--latency-weight 0.1" if name == "milk" else ""
+        sizes = f"--encoder-layers {layers} --decoder-layers {layers} --embed-dim {hidden} --hidden-size {hidden}"
+        specific = f"{OURS} --attention {name} {sizes} --energy-dim {hidden} {latency}"
+    return f"{data} {specific} {COMMON} --max-tokens {max_tokens}".split()
+
+
+def build_trainer(arguments: List[str]) -> Trainer:
+    """As `fairseq-train` begins."""
+    cfg = convert_namespace_to_omegaconf(options.parse_args_and_arch(options.get_training_parser(), arguments))
+    np.random.seed(cfg.common.seed)
+    utils.set_torch_seed(cfg.common.seed)
+    task = tasks.setup_task(cfg.task)
+    return Trainer(cfg, task, task.build_model(cfg.model), task.build_criterion(cfg.criterion))
+
+
+class Training:
+    """Updates one by one, as `fairseq-train` makes them."""
+
+    def __init__(self, arguments: List[str]) -> None:
+        self.trainer = build_trainer(arguments)
+        self.samples = self._forever()
+        self.batches: List[List[int]] = []  # the sentences of each update
+
+    def _forever(self) -> Iterator[Any]:
+        epoch = self.trainer.get_train_iterator(epoch=1)
+        while True:
+            self.trainer.begin_epoch(epoch.next_epoch_idx)
+            yield from iterators.GroupedIterator(epoch.next_epoch_itr(shuffle=True), 1)
+
+    def update(self) -> None:
+        samples = next(self.samples)
+        with metrics.aggregate("train_inner"):
+            self.trainer.train_step(samples)
+        self.batches.append(samples[0]["id"].tolist())
+        self.words = samples[0]["ntokens"]
+
+
+def measure(size: Size) -> Outcome:
+    data, what = (synthetic(size.out, 400, 500), "synthetic") if size.quick else multi30k(size.out)
+    sizes: Dict[str, int] = dict(layers=2, hidden=size.pick(256, 32), max_tokens=size.pick(4000, 500))
+    trainings = {name: Training(command_line(name, data, **sizes)) for name in ("soft", "milk", "lstm")}
+    updates: Dict[str, Callable[[], object]] = {name: training.update for name, training in trainings.items()}
+    times = compare(updates, size, 8)
+    batches = [training.batches for training in trainings.values()]
+    assert batches[0] == batches[1] == batches[2], "not the same batches"
+    figures, checks = times.figures(), []
+    words = sum(map(len, batches[0])) / len(batches[0])
+    for name, limit in (("soft", 1.3), ("milk", 1.15)):
+        checks.append(Check(f"{name} / lstm, words a CPU second", times.ratio("lstm", name), Bar(">=", limit)))
+        if times.wall[name]:
+            checks.append(Check(f"{name} / lstm, words a second, wall", times.ratio("lstm", name, "wall")))
+    return Outcome(checks, figures, f"{what}; {words:.0f} sentences a batch")
+
+
+ROWS: List[Row] = [
+    Row("fairseq-train", "`fairseq-train` words a second, Multi30k, soft and MILk", "fairseq's `lstm`", measure)
+]
