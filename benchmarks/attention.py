@@ -8,7 +8,7 @@ import fairseq
 import torch
 from torch import Tensor
 
-from benchmarks.harness import Bar, Check, NotMeasured, Outcome, Row, Size, compare
+from benchmarks.harness import Bar, Check, NotMeasuredError, Outcome, Row, Size, compare
 from fairseq_milk.functional import expected_alignment, expected_alignment_parallel
 
 B, I = 64, 30
@@ -18,7 +18,7 @@ def exclusive_cumprod() -> Callable[..., Tensor]:
     """fairseq's own, in its examples, which no import statement finds."""
     path = Path(fairseq.__file__).parent / "examples" / "simultaneous_translation" / "utils" / "functions.py"
     if not path.exists():
-        raise NotMeasured(f"this fairseq has no {path}")
+        raise NotMeasuredError(f"this fairseq has no {path}")
     spec = importlib.util.spec_from_file_location("fairseq_simultaneous_functions", path)
     assert spec is not None and spec.loader is not None
     module: Any = importlib.util.module_from_spec(spec)

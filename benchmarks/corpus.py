@@ -16,6 +16,7 @@ MULTI30K = Path(os.environ.get("MULTI30K", ROOT.parent / "shared" / "data" / "mu
 FILES = {"train": "train", "valid": "val", "test": "test_2016_flickr"}
 LANGUAGES = ("de", "en")
 MERGES = 8000
+FEW, MANY = 20, 1000  # sentences of the synthetic valid and test sets
 
 
 def multi30k(out: Path) -> Tuple[Path, str]:
@@ -59,7 +60,7 @@ def synthetic(out: Path, sentences: int, words: int = MERGES) -> Path:
     draw = random.Random(1)
     names = [f"w{word}" for word in range(words)]
     weights = list(accumulate(1 / (rank + 3) for rank in range(words)))
-    for split, size in {"train": sentences, "valid": 200, "test": 200}.items():
+    for split, size in {"train": sentences, "valid": FEW, "test": MANY}.items():
         lengths = [max(4, round(draw.lognormvariate(2.6, 0.3))) for _ in range(size)]
         for language in LANGUAGES:
             lines = [" ".join(draw.choices(names, cum_weights=weights, k=n)) for n in lengths]

@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[1]
 CORES = os.cpu_count() or 1
 MEGABYTE = 2.0**20
 FEWEST, MOST = 5, 400  # rounds of a comparison
-PRELOAD = ["benchmarks.build", "benchmarks.output", "benchmarks.memory"]
+PRELOAD = ["benchmarks.__main__"]
 T = TypeVar("T")
 
 
@@ -71,10 +71,9 @@ class Row(NamedTuple):
     what: str
     against: str
     measure: Callable[[Size], Outcome]
-    slow: bool = False  # several seconds even when quick
 
 
-class NotMeasured(Exception):
+class NotMeasuredError(Exception):
     """A row that cannot be measured here, and why."""
 
 
@@ -213,5 +212,5 @@ def run_command(*command: Any, **changes: str) -> Finished:
     )
     wall, now = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
     if done.returncode != 0:
-        raise NotMeasured(f"{' '.join(arguments[:3])} ... failed: {done.stdout.strip()[-500:]}")
+        raise NotMeasuredError(f"{' '.join(arguments[:3])} ... failed: {done.stdout.strip()[-500:]}")
     return Finished(done.stdout, now.ru_utime + now.ru_stime - used.ru_utime - used.ru_stime, wall)

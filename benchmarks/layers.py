@@ -80,4 +80,3 @@ ROWS: List[Row] = [
     lstm_row(256, 220, 15, 1.5),
     Row("upper-layers", "8-layer decoder, upper layers outside the time loop", "all layers inside", upper_layers),
 ]
-

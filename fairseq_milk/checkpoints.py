@@ -15,7 +15,8 @@ import torch
 from fairseq.distributed.utils import _TensorPlaceholder
 from fairseq.file_io import PathManager
 
-NUMPY_FUNCTIONS = [np.empty(0).__reduce__()[0], np.float64(0).__reduce__()[0]]  # that rebuild arrays and scalars
+# of numpy: what rebuilds arrays and scalars
+NUMPY_FUNCTIONS: typing.List[typing.Any] = [np.empty(0).__reduce__()[0], np.float64(0).__reduce__()[0]]
 CLASSES: typing.List[typing.Any] = [
     # the configuration: a Namespace in models without a dataclass, omegaconf where ranks exchange a checkpoint
     argparse.Namespace,

@@ -4,7 +4,7 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-bash scripts/setup.sh
+bash scripts/setup.sh --simuleval
 
 failed=()
 run() {
@@ -16,7 +16,7 @@ run() {
 
 # mypy refuses a folder that has no Python file in it.
 sources=()
-for folder in fairseq_milk tests examples scripts; do
+for folder in fairseq_milk tests examples scripts benchmarks; do
   if [[ -n $(find "$folder" -name '*.py' -print -quit 2>/dev/null) ]]; then
     sources+=("$folder")
   fi

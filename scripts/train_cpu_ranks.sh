@@ -6,13 +6,12 @@
 # Each rank gets what torchrun knows and fairseq does not find out by itself on a CPU. The default --ddp-backend of fairseq
 # wants GPUs; legacy_ddp does not.
 #
-#   FAIRSEQ_TRAIN  another command than fairseq-train (fairseq-train --log-format ... is given as arguments, not here)
-#   MASTER_PORT    a port of one's own choice; by default a free one
+#   MASTER_PORT  a port of one's own choice; by default a free one
 set -euo pipefail
 
 if [[ ${1:-} == --as-rank ]]; then
   shift
-  exec "${FAIRSEQ_TRAIN:-fairseq-train}" "$@" --cpu --ddp-backend legacy_ddp --distributed-backend gloo \
+  exec fairseq-train "$@" --cpu --ddp-backend legacy_ddp --distributed-backend gloo \
     --distributed-no-spawn --distributed-init-method env:// \
     --distributed-world-size "$WORLD_SIZE" --distributed-rank "$RANK"
 fi

@@ -126,8 +126,9 @@ def test_the_schedule_of_lambda_follows_the_updates_in_training_and_is_over_in_e
     [("latency_weight", -0.1), ("latency_weight", math.nan), ("latency_after", -1), ("latency_ramp", -1)],
 )
 def test_options_out_of_range_are_refused_by_name(option: str, value: float) -> None:
+    options: Dict[str, Any] = {option: value}
     with pytest.raises(UserError, match=f"^--{option.replace('_', '-')} must be"):
-        tiny.criterion(**{option: value})
+        tiny.criterion(**options)
 
 
 def test_label_smoothing_out_of_range_is_refused() -> None:

@@ -42,11 +42,10 @@ def read_json_lines(path: Path) -> List[Any]:
 # ---- sentences ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("attention", ["milk", "waitk", "soft"])
+@pytest.mark.parametrize("attention", ["milk", "soft"])
 def test_every_sentence_comes_out_whatever_the_batch(translators: Translators, attention: str) -> None:  # noqa: F811
     beam = ["--beam", 1] if attention == "soft" else []
     runs = [generate(translators, attention, *beam, *size) for size in (["--batch-size", 64], ["--max-tokens", 40])]
-    runs.append(generate(translators, attention, *beam, "--batch-size", 7))
     for done in runs:
         written, delays = hypotheses(done.stdout), lines_of("I", done.stdout)
         assert sorted(written) == sorted(delays) == list(range(SENTENCES))
@@ -55,7 +54,7 @@ def test_every_sentence_comes_out_whatever_the_batch(translators: Translators, a
         assert (written, delays) == (hypotheses(runs[0].stdout), lines_of("I", runs[0].stdout))
 
 
-@pytest.mark.parametrize("attention", ["milk", "waitk"])
+@pytest.mark.parametrize("attention", ["waitk", "milk"])
 def test_the_command_and_the_session_agree(translators: Translators, attention: str) -> None:  # noqa: F811
     done = generate(translators, attention, "--batch-size", 16, "--min-wait", 2)
     written, delays = hypotheses(done.stdout), lines_of("I", done.stdout)

@@ -27,7 +27,7 @@ from tests.tiny import model as tiny_model
 WORDS = 20
 PAD, EOS, UNK = 1, 2, 3
 LIMITS = DecodingOptions(max_len_a=1.5, max_len_b=2)
-WIDE = DecodingOptions(max_len_a=1.5, max_len_b=20)  # a limit that reads on: it acts after 20 tokens at the earliest
+WIDE = DecodingOptions(max_len_a=1.5, max_len_b=12)  # a limit makes it read on, but not before 12 tokens
 
 
 class Output(NamedTuple):
@@ -35,7 +35,7 @@ class Output(NamedTuple):
     delays: List[int]
 
 
-def build(attention: str, eos_bias: float = 3.0, **changes: Any) -> MilkRNMT:
+def build(attention: str, eos_bias: float = 1.0, **changes: Any) -> MilkRNMT:
     """Deep enough for residual connections, with an EOS that comes now and then."""
     model = tiny_model(WORDS, attention=attention, encoder_layers=3, decoder_layers=3, spread=0.7, **changes).eval()
     with torch.no_grad():
@@ -94,24 +94,23 @@ def test_the_three_ways_agree(model: MilkRNMT) -> None:
     sources = sentences(64)
     whole = batched(model, sources, 64, WIDE)
     assert batched(model, sources, 7, WIDE) == whole
-    assert batched(model, sources, 1, WIDE) == whole
-    for source, output in zip(sources[:32], whole):
+    assert batched(model, sources[:16], 1, WIDE) == whole[:16]
+    for source, output in zip(sources[:16], whole):
         assert streamed(model, source, WIDE) == output
-        tokens, delays = teacher_forced(model, source, output.tokens[:20])
-        assert output.tokens[:20] == tokens and output.delays[:20] == delays
+        tokens, delays = teacher_forced(model, source, output.tokens[:12])
+        assert output.tokens[:12] == tokens and output.delays[:12] == delays
 
 
-@pytest.mark.parametrize("attention", LEARNED)
-def test_the_schedules_are_worth_comparing(attention: str) -> None:
-    """Early and late writes, EOS before the end of the source, after it, and at the length limit."""
-    torch.manual_seed(5)
+def test_the_outputs_are_worth_comparing(model: MilkRNMT) -> None:
+    """Short and long ones, early and late writes, EOS before the end of the source, after it, and at the limit."""
     sources = sentences(64)
-    outputs = batched(build(attention), sources, 64)
-    waits = {output.delays[0] for output in outputs}
-    assert len(waits) > 3
-    assert any(output.delays[-1] < len(source) for source, output in zip(sources, outputs))
-    assert any(output.delays[-1] == len(source) for source, output in zip(sources, outputs))
-    assert len({len(output.tokens) for output in outputs}) > 3
+    outputs = batched(model, sources, 64, WIDE)
+    assert len({len(output.tokens) for output in outputs}) > 8
+    assert len({token for output in outputs for token in output.tokens}) > 12
+    assert any(len(output.tokens) > WIDE.max_len_a * len(source) + 12 for source, output in zip(sources, outputs))
+    if hasattr(model.decoder.attention, "head"):
+        assert len({output.delays[0] for output in outputs}) > 3
+        assert any(output.delays[-1] < len(source) for source, output in zip(sources, outputs))
 
 
 def test_order_and_padding_do_not_matter(model: MilkRNMT) -> None:
@@ -126,7 +125,7 @@ def test_order_and_padding_do_not_matter(model: MilkRNMT) -> None:
 
 def test_a_cut_source_gives_a_prefix(model: MilkRNMT) -> None:
     """At every position: what had been written by then is there, and nothing else."""
-    for source in sentences(12, seed=2):
+    for source in sentences(8, seed=2):
         full = streamed(model, source)
         session, written = StreamingSession(model, LIMITS), []
         for read, token in enumerate(source, start=1):
@@ -137,7 +136,7 @@ def test_a_cut_source_gives_a_prefix(model: MilkRNMT) -> None:
 def test_what_is_not_read_does_not_matter(model: MilkRNMT) -> None:
     """The batch holds the whole source; another end of it changes nothing that was written before."""
     draw = random.Random(4)
-    for source in [s for s in sentences(30, seed=3) if len(s) > 3][:12]:
+    for source in [s for s in sentences(30, seed=3) if len(s) > 3][:6]:
         cuts = range(1, len(source) - 1)
         others = [source[:cut] + [draw.randrange(4, 4 + WORDS) for _ in source[cut:-1]] + [EOS] for cut in cuts]
         full, *changed = batched(model, [source, *others], 64)
@@ -183,10 +182,9 @@ KNOBS = {
 
 @pytest.mark.parametrize("name", KNOBS)
 def test_knobs_turn_the_same_way_in_batch_and_stream(model: MilkRNMT, name: str) -> None:
-    options, sources = KNOBS[name], sentences(16)
-    outputs = batched(model, sources, 16, options)
+    options, sources = KNOBS[name], sentences(12)
+    outputs = batched(model, sources, 12, options)
     assert [streamed(model, source, options) for source in sources] == outputs
-    assert batched(model, sources, 5, options) == outputs
     for source, output in zip(sources, outputs):
         check_knobs_of(options, len(source), output)
 
@@ -233,6 +231,15 @@ def test_the_threshold_runs_from_at_once_to_never(attention: str) -> None:
     assert [streamed(model, source) for source in sources] == batched(model, sources, 20)
 
 
+@pytest.mark.parametrize("attention", LEARNED)
+def test_a_run_of_writes_ends_and_begins_again(attention: str) -> None:
+    """A head that would write everything at once goes in steps of two."""
+    model = build(attention, eos_bias=-1e4)
+    model.decoder.attention.head.threshold = 1e-6  # type: ignore[union-attr]
+    (output,) = batched(model, [[5, 6, 7, 8, EOS]], 1, DecodingOptions(max_writes=2, max_len_a=0.0, max_len_b=12))
+    assert output.delays[:12] == [1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 5, 5]
+
+
 @pytest.mark.parametrize("k, rate", [(1, 1.0), (3, 1.0), (2, 0.5), (2, 1.3), (40, 1.0)])
 def test_wait_k_can_be_decoded_with_any_k(k: int, rate: float) -> None:
     torch.manual_seed(5)
@@ -269,10 +276,9 @@ def test_unknown_words_can_be_made_unlikely() -> None:
     assert not any(UNK in output.tokens for output in batched(model, sources, 20, options))
 
 
-@pytest.mark.parametrize("attention", ["milk", "monotonic"])
-def test_a_thousand_tokens_beside_one(attention: str) -> None:
+def test_a_thousand_tokens_beside_one() -> None:
     torch.manual_seed(5)
-    model = build(attention, eos_bias=-3.0)
+    model = build("milk", eos_bias=-3.0)
     draw = random.Random(0)
     sources = [[draw.randrange(4, 4 + WORDS) for _ in range(1000)] + [EOS], [EOS], [5, EOS]]
     options = DecodingOptions(max_len_a=0.1, max_len_b=2)
@@ -306,6 +312,7 @@ def test_a_bidirectional_encoder_cannot_stream() -> None:
 
 def test_a_session_keeps_no_graph() -> None:
     session = StreamingSession(build("milk"), LIMITS)
+    assert session.decoding.s.h.grad_fn is None
     session.push(5)
     assert session.decoding.s.h.grad_fn is None and session.decoding.memory.h.grad_fn is None
 

@@ -3,8 +3,7 @@
 import math
 import random
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, List, Optional
+from typing import Any, List, Optional, Tuple
 
 import pytest
 import torch
@@ -51,7 +50,7 @@ def test_one_replica_starts_at_the_base() -> None:
 def schedule(**changes: Any) -> RNMTPlusSchedule:
     options = dict(lr_replicas=32, lr_warmup=500, lr_decay_start=600_000, lr_decay_end=1_200_000, lr=[1e-4])
     optimizer = RNMTAdam(adam_options(), [torch.nn.Parameter(torch.zeros(1))])
-    return RNMTPlusSchedule(SimpleNamespace(**{**options, **changes}), optimizer)
+    return RNMTPlusSchedule(OmegaConf.create({**options, **changes}), optimizer)
 
 
 def test_the_schedule_sets_the_optimizer() -> None:
@@ -79,8 +78,8 @@ def test_schedules_that_cannot_be_are_refused(changes: Any, option: str) -> None
 # ---- the guard --------------------------------------------------------------------------------------------------
 
 
-def lingvo(norms: List[float]) -> List[bool]:
-    """GradNormTracker as model-details.md 1.2 tells it, written down once more."""
+def lingvo(norms: List[float]) -> Tuple[List[bool], List[float]]:
+    """GradNormTracker as model-details.md 1.2 tells it, written down once more: decisions, and what it has learned."""
     log_mean = log_mean_squared = total_weight = 0.0
     rejected = []
     for norm in norms:
@@ -96,7 +95,7 @@ def lingvo(norms: List[float]) -> List[bool]:
         log_mean += 0.005 * (capped - log_mean)
         log_mean_squared += 0.005 * (capped**2 - log_mean_squared)
         total_weight += 0.005 * (1.0 - total_weight)
-    return rejected
+    return rejected, [log_mean, log_mean_squared, total_weight]
 
 
 def ordinary(count: int) -> List[float]:
@@ -110,7 +109,9 @@ def test_the_guard_decides_as_the_authors_does() -> None:
     norms[700:703] = [math.nan, math.inf, 0.0]
     guard = GradientNormGuard()
     decisions = [guard.rejects(norm) for norm in norms]
-    assert decisions == lingvo(norms)
+    expected, learned = lingvo(norms)
+    assert decisions == expected
+    assert [guard.mean, guard.square, guard.weight] == pytest.approx(learned)
     assert guard.rejected == sum(decisions) > 5 and not any(decisions[:277])
 
 
@@ -219,9 +220,9 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return commands.make_corpus(tmp_path_factory.mktemp("optim"))
 
 
-@pytest.mark.parametrize("precision", [["--memory-efficient-fp16"], ["--fp16", "--fp16-no-flatten-grads"]])
-def test_fp16(precision: List[str], data: Path, tmp_path: Path) -> None:
-    more = [*precision, "--latency-weight", 0.2, "--decoder-layers", 3, "--disable-validation"]
+@pytest.mark.parametrize("precision", ["--memory-efficient-fp16", "--fp16 --fp16-no-flatten-grads", "--amp"])
+def test_half_precision(precision: str, data: Path, tmp_path: Path) -> None:
+    more = [*precision.split(), "--latency-weight", 0.2, "--decoder-layers", 3, "--disable-validation"]
     log = commands.run("fairseq-train", *commands.training(data, tmp_path, *more))
     for update_ in log.json("num_updates"):
         for name in ("loss", "dal", "certainty", "gnorm"):
@@ -229,5 +230,5 @@ def test_fp16(precision: List[str], data: Path, tmp_path: Path) -> None:
         assert update_["rejected_steps"] == "0"
     state = torch.load(tmp_path / "checkpoint_last.pt")
     for name, x in state["model"].items():  # saved as float32
-        assert torch.isfinite(x).all() and torch.equal(x, x.half().float()), name
+        assert torch.isfinite(x).all() and (precision == "--amp" or torch.equal(x, x.half().float())), name
     assert state["last_optimizer_state"]["guard"]["weight"] == pytest.approx(1 - 0.995**6)

@@ -17,6 +17,7 @@ from fairseq import checkpoint_utils
 
 from fairseq_milk.errors import UserError
 from fairseq_milk.models.milk_rnmt import MilkRNMT
+from fairseq_milk.modules import LayerNormLSTM
 from tests import fairseq_commands as commands
 from tests.fairseq_commands import SENTENCES, decoding, run, training
 
@@ -140,7 +141,8 @@ def test_a_checkpoint_from_before_an_option(name: str, trained: Trained, tmp_pat
     del state["cfg"]["criterion"]["latency_ramp"]
     torch.save(state, tmp_path / "old.pt")
     loaded = load(tmp_path / "old.pt")
-    assert loaded.encoder.layers[0].options.cell_clip == 10.0
+    (layer,) = loaded.encoder.layers
+    assert isinstance(layer, LayerNormLSTM) and layer.options.cell_clip == 10.0
     assert commands.different(dict(loaded.state_dict()), state["model"]) is None
     more = ["--valid-subset", "test", "--batch-size", 8]
     run("fairseq-validate", *decoding(trained.data, tmp_path / "old.pt", *more))

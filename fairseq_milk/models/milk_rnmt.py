@@ -45,8 +45,8 @@ class MilkRNMT(FairseqEncoderDecoderModel):
 def build_embedding(dictionary: Any, size: int) -> nn.Embedding:
     """Uniform in +-1; the padding is zero.
 
-    RNMT+ draws everything from +-0.04.  But the LSTM normalises the sum of its two projections, in which embeddings that
-    small drown in the recurrent one: it takes five times as many updates until they are heard.
+    RNMT+ draws everything from +-0.04.  But the LSTM normalises the sum of its two projections, in which embeddings
+    that small drown in the recurrent one: it takes five times as many updates until they are heard.
     """
     embedding = nn.Embedding(len(dictionary), size, padding_idx=dictionary.pad())
     nn.init.uniform_(embedding.weight, -1.0, 1.0)

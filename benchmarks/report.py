@@ -1,0 +1,139 @@
+"""The results as a table on the terminal, as pictures, and as BENCHMARKS.md."""
+
+import shutil
+from pathlib import Path
+from typing import Any, Dict, List, Tuple
+
+from benchmarks.results import Results
+
+VERDICTS = {True: "met", False: "MISSED", None: ""}
+HEAD = """# Benchmarks
+
+Written by `scripts/benchmark.sh --record`; do not edit.  Every row compares its variants within one run: they take
+turns, and a ratio is the median over the rounds of the ratio within a round.  Bars are about the CPU time of one
+thread; the wall time on all cores stands beside it.  Times are medians.  What a row does is in the file of
+`benchmarks/` that defines it.
+
+"""
+
+
+def number(value: float) -> str:
+    """Three or four figures, never in exponents unless it is tiny."""
+    if value != 0 and abs(value) < 1e-3:
+        return f"{value:.1e}"
+    return f"{value:.0f}" if abs(value) >= 1000 or value == int(value) else f"{value:.3g}"
+
+
+def lines(name: str, row: Dict[str, Any]) -> List[str]:
+    """A row for the terminal."""
+    result = [f"{name}: {row['what']}  [{row['seconds']} s]", f"    against {row['against']}"]
+    for check in row["checks"]:
+        value = f"{number(check['value'])} {check['unit']}".strip()
+        bar = f"bar {check['bar']}: {VERDICTS[check['met']]}" if check["bar"] else ""
+        result.append(f"  {value:>10}  {check['what']:<58} {bar}".rstrip())
+    for variant, figures in row["figures"].items():
+        shown = ", ".join(f"{number(value)} {unit}" for unit, value in figures.items())
+        result.append(f"              {variant}: {shown}")
+    if row["note"]:
+        result.append(f"              {row['note']}")
+    return result
+
+
+# ---- pictures --------------------------------------------------------------------------------------------------------
+
+
+def draw_bars(results: Results, path: Path) -> None:
+    """Each measured number relative to its limit, on the side of the line on which it should be."""
+    from matplotlib.figure import Figure
+
+    shown: List[Tuple[str, float, bool]] = []
+    for name, row in results.rows.items():
+        for check in row["checks"]:
+            if check["limit"] and check["value"] > 0:
+                relative = check["value"] / check["limit"]
+                better = 1 / relative if check["bar"].startswith(">") else relative
+                shown.append((f"{name}: {check['what']}", better, check["met"]))
+    figure = Figure(figsize=(9, 0.8 + 0.24 * len(shown)), layout="constrained")
+    axes: Any = figure.add_subplot()
+    colours = ["#009E73" if met else "#D55E00" for _, _, met in shown]
+    axes.barh([label for label, _, _ in shown], [value for _, value, _ in shown], color=colours, height=0.7)
+    axes.axvline(1.0, color="black", linewidth=1)
+    axes.set_xlim(0, 2)
+    axes.set_xlabel("share of what the bar allows (left of 1 is met)")
+    axes.tick_params(axis="y", labelsize=7)
+    axes.invert_yaxis()
+    figure.savefig(path, dpi=90)
+
+
+def draw_growth(results: Results, path: Path) -> None:
+    """One panel a quantity that grows, time on the left axis and memory on the right."""
+    from matplotlib.figure import Figure
+
+    rows = {name: row for name, row in results.rows.items() if name.startswith("growth") and row["figures"]}
+    if not rows:
+        return
+    figure = Figure(figsize=(3.3 * len(rows), 3), layout="constrained")
+    for index, (name, row) in enumerate(rows.items(), start=1):
+        axes: Any = figure.add_subplot(1, len(rows), index)
+        xs = [int(variant.split("=")[1]) for variant in row["figures"]]
+        for unit, colour, side in zip(next(iter(row["figures"].values())), ("#0072B2", "#D55E00"), ("left", "right")):
+            panel = axes if side == "left" else axes.twinx()
+            panel.plot(xs, [figures[unit] for figures in row["figures"].values()], "o-", color=colour, markersize=4)
+            panel.set_ylabel(unit, color=colour)
+            if name != "growth-ranks":
+                panel.set_yscale("log")
+                panel.set_xscale("log")
+        axes.set_xticks(xs, [str(x) for x in xs])
+        axes.minorticks_off()
+        axes.set_xlabel(name.split("-")[1])
+    figure.savefig(path, dpi=90)
+
+
+# ---- BENCHMARKS.md ---------------------------------------------------------------------------------------------------
+
+
+def table(header: List[str], rows: List[List[str]]) -> str:
+    return "\n".join("| " + " | ".join(row) + " |" for row in [header, ["---"] * len(header), *rows]) + "\n"
+
+
+def record(results: Results, pictures: Dict[str, Path], root: Path) -> Path:
+    """BENCHMARKS.md and its pictures, in the repository."""
+    folder = root / "docs" / "benchmarks"
+    folder.mkdir(parents=True, exist_ok=True)
+    about = ", ".join(f"{name} {value}" for name, value in results.about["machine"].items())
+    days = sorted({row["day"] for row in results.rows.values()})
+    text = HEAD + f"Measured on {' and '.join(days)}: {about}.\n\n## Against the bars\n\n"
+    text += table(["", "against", "measured", "value", "bar", ""], comparison_rows(results))
+    text += "\n![Every measured number relative to its bar](docs/benchmarks/bars.png)\n\n## What was measured\n\n"
+    for key, row in results.rows.items():
+        if row["figures"]:
+            units = list(dict.fromkeys(unit for figures in row["figures"].values() for unit in figures))
+            cells = [[name, *(number(f[u]) if u in f else "" for u in units)] for name, f in row["figures"].items()]
+            text += f"**{key}**: {row['what']}. {'' if key.startswith('growth') else row['note']}\n\n"
+            text += table(["", *units], cells) + "\n"
+    text += "## How it grows\n\n![Time and memory of a training step](docs/benchmarks/growth.png)\n\n"
+    for name, row in results.rows.items():
+        if name.startswith("growth"):
+            slopes = "; ".join(f"{check['what']}: {number(check['value'])}{check['unit']}" for check in row["checks"])
+            text += f"- **{name.split('-')[1]}** ({slopes}): {row['note']}\n"
+    for name, picture in pictures.items():
+        if picture.exists():
+            shutil.copy(picture, folder / f"{name}.png")
+    path = root / "BENCHMARKS.md"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def comparison_rows(results: Results) -> List[List[str]]:
+    result = []
+    for name, row in results.rows.items():
+        if name.startswith("growth"):
+            continue
+        first = [row["what"], row["against"]]
+        for check in row["checks"]:
+            value = f"{number(check['value'])} {check['unit']}".strip()
+            result.append([*first, check["what"], value, check["bar"] or "", VERDICTS[check["met"]]])
+            first = ["", ""]
+        if not row["checks"]:
+            result.append([*first, row["note"], "", "", "not measured"])
+    return result

@@ -1,0 +1,77 @@
+"""The results of a run as data: kept in OUT/results.json, one entry a row, added to row by row."""
+
+import json
+import platform
+import sys
+import time
+from importlib import metadata
+from pathlib import Path
+from typing import Any, Dict
+
+import torch
+
+from benchmarks.harness import CORES, Outcome, Row
+
+PACKAGES = ("torch", "fairseq", "fairseq-fixed", "numpy", "SimulEval", "fairseq-milk")
+
+
+def machine() -> Dict[str, Any]:
+    """What the figures depend on."""
+    versions = {}
+    for package in PACKAGES:
+        try:
+            versions[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            continue
+    capability = torch.backends.cpu.get_cpu_capability() if hasattr(torch.backends, "cpu") else "unknown"
+    return {
+        "processor": processor(),
+        "cores": CORES,
+        "instructions": capability,
+        "system": f"{platform.system()} {platform.release()}",
+        "python": sys.version.split()[0],
+        **versions,
+    }
+
+
+def processor() -> str:
+    cpuinfo = Path("/proc/cpuinfo")
+    lines = cpuinfo.read_text().splitlines() if cpuinfo.exists() else []
+    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor() or platform.machine()
+
+
+class Results:
+    """Rows of the same machine, versions and size; others that the file may hold are dropped."""
+
+    def __init__(self, folder: Path, quick: bool) -> None:
+        self.path = folder / "results.json"
+        self.about = {"quick": quick, "machine": machine()}
+        self.rows: Dict[str, Dict[str, Any]] = {}
+        if self.path.exists():
+            kept = json.loads(self.path.read_text())
+            if kept["about"] == self.about:
+                self.rows = kept["rows"]
+
+    def add(self, row: Row, outcome: Outcome, seconds: float) -> None:
+        self.rows[row.name] = {
+            "what": row.what,
+            "against": row.against,
+            "checks": [
+                {
+                    "what": check.what,
+                    "value": check.value,
+                    "unit": check.unit,
+                    "bar": check.bar and f"{check.bar.sign} {check.bar.limit:.4g}",
+                    "limit": check.bar and check.bar.limit,
+                    "met": check.bar and check.bar.met(check.value),
+                }
+                for check in outcome.checks
+            ],
+            "figures": outcome.figures,
+            "note": outcome.note,
+            "seconds": round(seconds, 1),
+            "day": time.strftime("%Y-%m-%d"),
+        }
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self.path.write_text(json.dumps({"about": self.about, "rows": self.rows}, indent=1) + "\n")

@@ -1,0 +1,126 @@
+"""The benchmark runs, prints its table and leaves its files behind.  No time is asserted: that is its own business."""
+
+import json
+from pathlib import Path
+from typing import Callable, List
+
+import pytest
+
+from benchmarks import __main__ as benchmarks
+from benchmarks import report
+from benchmarks.harness import Bar, Check, Comparison, NotMeasuredError, Outcome, Row, Size, extra_memory
+from benchmarks.results import Results
+
+CHEAP = ("step-30", "alpha-30", "batched", "streaming", "upper-layers")
+
+
+@pytest.fixture(scope="module")
+def quick(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder that a quick run of the cheap rows leaves behind."""
+    out = tmp_path_factory.mktemp("benchmarks")
+    benchmarks.main(["--quick", "--out", str(out), *(f"--only={name}" for name in CHEAP)])
+    return out
+
+
+def test_every_row_is_in_the_results(quick: Path) -> None:
+    results = json.loads((quick / "results.json").read_text())
+    assert set(results["rows"]) == set(CHEAP)
+    assert results["about"]["quick"] and "torch" in results["about"]["machine"]
+    for name, row in results["rows"].items():
+        assert not row["note"].startswith("not measured"), name
+        assert any(check["bar"] for check in row["checks"]), name
+        assert all(check["met"] in ((True, False) if check["bar"] else (None,)) for check in row["checks"]), name
+
+
+def test_what_does_not_depend_on_the_machine_is_right(quick: Path) -> None:
+    checks = {
+        c["what"]: c["value"]
+        for row in json.loads((quick / "results.json").read_text())["rows"].values()
+        for c in row["checks"]
+    }
+    assert checks["sentences with other tokens or delays"] == 0
+    assert checks["largest difference of the features"] < 1e-5
+    assert checks["error of exact"] < 1e-5 < checks["error of fairseq"]
+
+
+def test_the_picture_exists(quick: Path) -> None:
+    assert (quick / "bars.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_names_are_unique_and_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    benchmarks.main(["--list"])
+    listed = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
+    assert listed == [row.name for row in benchmarks.ROWS] and len(set(listed)) == len(listed)
+
+
+# ---- without running anything ------------------------------------------------------------------------------------
+
+
+def example(value: float = 1.2) -> Outcome:
+    return Outcome([Check("a / b, CPU", value, Bar("<=", 1.1))], {"a": {"CPU ms": 12.0}, "b": {"CPU ms": 10.0}})
+
+
+def row(name: str, measure: Callable[[Size], Outcome] = lambda size: example()) -> Row:
+    return Row(name, "a thing", "another", measure)
+
+
+def test_a_missed_bar_a_missing_peer_and_an_error_are_reported_and_the_rest_runs(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def missing(size: Size) -> Outcome:
+        raise NotMeasuredError("no peer here")
+
+    def broken(size: Size) -> Outcome:
+        raise ZeroDivisionError("oh")
+
+    rows = [row("missing", missing), row("broken", broken), row("missed")]
+    monkeypatch.setattr(benchmarks, "ROWS", rows)
+    benchmarks.main(["--quick", "--out", str(tmp_path)])
+    printed = capsys.readouterr().out
+    assert "not measured: no peer here" in printed
+    assert "not measured: ZeroDivisionError: oh" in printed
+    assert "bar <= 1.1: MISSED" in printed
+
+
+def test_benchmarks_md(tmp_path: Path) -> None:
+    results = Results(tmp_path, quick=False)
+    results.add(row("one"), example(1.0), 1.0)
+    results.add(row("two"), example(1.2), 1.0)
+    points = {"J=10": {"CPU ms": 1.0, "peak MB": 2.0}, "J=20": {"CPU ms": 3.0, "peak MB": 4.0}}
+    results.add(row("growth-J"), Outcome([Check("time ~ J^", 1.58)], points, "because."), 1.0)
+    pictures = {"bars": tmp_path / "bars.png", "growth": tmp_path / "growth.png"}
+    report.draw_bars(results, pictures["bars"])
+    report.draw_growth(results, pictures["growth"])
+    text = report.record(results, pictures, tmp_path).read_text()
+    assert "| a thing | another | a / b, CPU | 1 x | <= 1.1 | met |" in text
+    assert "| 1.2 x | <= 1.1 | MISSED |" in text
+    assert "- **J** (time ~ J^: 1.58x): because." in text
+    assert str(results.about["machine"]["processor"]) in text
+    for name in pictures:
+        assert (tmp_path / "docs" / "benchmarks" / f"{name}.png").exists()
+        assert f"(docs/benchmarks/{name}.png)" in text
+
+
+def test_results_of_another_size_are_dropped_and_those_of_the_same_are_kept(tmp_path: Path) -> None:
+    Results(tmp_path, quick=True).add(row("one"), example(), 1.0)
+    assert list(Results(tmp_path, quick=True).rows) == ["one"]
+    assert not Results(tmp_path, quick=False).rows
+
+
+def test_a_ratio_is_the_median_within_rounds() -> None:
+    times = Comparison(["a", "b"])
+    times.cpu = {"a": [2.0, 30.0, 2.0], "b": [1.0, 10.0, 1.0]}  # the second round was disturbed
+    assert times.ratio("a", "b") == 2.0
+
+
+@pytest.mark.parametrize(
+    "sign, value, met", [("<=", 1.0, True), ("<", 1.0, False), (">=", 1.0, True), (">=", 0.9, False)]
+)
+def test_bars(sign: str, value: float, met: bool) -> None:
+    assert Bar(sign, 1.0).met(value) is met
+
+
+def test_memory_is_what_a_step_needs() -> None:
+    kept: List[bytearray] = []
+    assert extra_memory(lambda: None) < 20
+    assert 90 < extra_memory(lambda: kept.append(bytearray(b"x") * (100 << 20))) < 130
