@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any, Iterator, List, Tuple
 from unittest import mock
 
-import pytest
 import torch
 
 from fairseq_milk.cli import main
