@@ -20,7 +20,7 @@ import torch
 ROOT = Path(__file__).resolve().parents[1]
 CORES = os.cpu_count() or 1
 MEGABYTE = 2.0**20
-FEWEST, MOST = 5, 400  # rounds of a comparison
+FEWEST, MOST = 4, 400  # rounds of a comparison
 PRELOAD = ["benchmarks.__main__"]
 T = TypeVar("T")
 
@@ -117,6 +117,8 @@ def compare(variants: Dict[str, Callable[[], object]], size: Size, share: float 
     threads = torch.get_num_threads()
     try:
         torch.set_num_threads(1)
+        for run in variants.values():
+            run()  # what is made at the first call is not counted
         _rounds(variants, result.cpu, time.process_time, seconds * 2 / 3)
         if not size.quick:
             torch.set_num_threads(CORES)
@@ -132,8 +134,6 @@ def _rounds(
     clock: Callable[[], float],
     seconds: float,
 ) -> None:
-    for run in variants.values():
-        run()  # what is made at the first call is not counted
     begun, names = time.perf_counter(), list(variants)
     while len(times[names[0]]) < FEWEST or (time.perf_counter() - begun < seconds and len(times[names[0]]) < MOST):
         for name in names:

@@ -31,7 +31,7 @@ SMALL = recipe.Scale(
 @pytest.mark.xdist_group("verb_final_learning")
 def test_milk_waits_no_longer_than_it_must(tmp_path: Path) -> None:
     line = Line()
-    (system,) = recipe.choose(["milk-0.1"])
+    (system,) = recipe.choose(["milk-0.05"])
     run = Run(system, 1, SMALL, prepare_data(tmp_path, SMALL.sizes, line), tmp_path)
     assert run_all([run], 1, line) == []
     results = collect([run])

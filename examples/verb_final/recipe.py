@@ -55,8 +55,8 @@ PREPROCESS: Options = {"--source-lang": "de", "--target-lang": "en", "--workers"
 
 # ---- the learned heads: begin by waiting, then let the latency term pull the head forward ---------------------------
 
-LAMBDA = 0.1  # where one value has to do: the other mechanisms and the ablations; one of LAMBDAS
-LAMBDAS = (0.03, 0.1, 0.2, 0.5, 1.0)
+LAMBDA = 0.05  # where one value has to do: the other mechanisms and the ablations; one of LAMBDAS
+LAMBDAS = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 NOISE = 4
 NOISES = (0, 1, 2, 4, 6)  # NOISE among them is the system milk-LAMBDA
 HEAD: Options = {
@@ -129,7 +129,7 @@ class Scale(NamedTuple):
 
 STUDY = Scale(SIZES, {})
 
-DEMO_SYSTEMS = ("milk-0.1", "wait-4")  # of about the same lag
+DEMO_SYSTEMS = ("milk-0.05", "wait-4")  # of about the same lag
 DEMO = Scale({"train": 20000, "valid": 500, "test": 500}, {})
 FAST = Scale(  # seconds: everything runs, nothing is learned
     {"train": 600, "valid": 32, "test": 32},

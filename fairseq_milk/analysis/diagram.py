@@ -132,11 +132,12 @@ def _label(axes: Any, panel: Panel) -> None:
 
 
 def _legend(figure: Figure, panels: Sequence[Panel], font: float) -> None:
-    circle = {"marker": "o", "linestyle": "", "markersize": 7.0}
     handles = [Line2D([], [], color=PATH, marker="o", markersize=7, markerfacecolor="white", markeredgecolor=HEAD,
                       markeredgewidth=1.6, linewidth=2.5, label="where the head stands")]  # fmt: skip
     if any(p.attention is not None for p in panels):
-        handles.append(Line2D([], [], color="0.25", label="attention: the darker, the more", **circle))
+        shade = Line2D([], [], color="0.25", marker="o", linestyle="", markersize=7.0)
+        shade.set_label("attention: the darker, the more")
+        handles.append(shade)
     if any(p.best is not None for p in panels):
         handles.append(Line2D([], [], color=ORANGE, linestyle=DASHES, label="how far one must read"))
     room = int(figure.get_figwidth() * 72 / (17 * font))  # entries beside each other

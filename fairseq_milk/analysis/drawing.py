@@ -2,7 +2,7 @@
 
 import warnings
 from pathlib import Path
-from typing import Dict, List, Sequence, Union
+from typing import Any, Dict, List, Sequence, Union
 
 import matplotlib
 from matplotlib import font_manager
@@ -22,7 +22,7 @@ def literal(text: str) -> str:
     return text.replace("$", r"\$")
 
 
-def style() -> Dict[str, object]:
+def style() -> Dict[str, Any]:
     """For matplotlib.rc_context, around drawing and saving alike."""
     installed = {font.name for font in font_manager.fontManager.ttflist}
     return {

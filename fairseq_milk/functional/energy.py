@@ -9,6 +9,17 @@ import torch
 from torch import Tensor
 
 
+def _tanh_of_sum(keys: Tensor, query: Tensor) -> Tensor:
+    """t = tanh(k + q).  (B, J, A), (B, A) -> (B, J, A).
+
+    tanh(x) = 2 sigmoid(2x) - 1: on a CPU torch's sigmoid takes a third of the time of its tanh, which is most of the
+    time of an energy.  The error grows from 3e-8 to 2e-7, so half precision, which could not afford it, is left alone.
+    """
+    if keys.device.type != "cpu" or keys.dtype not in (torch.float32, torch.float64):
+        return (keys + query.unsqueeze(1)).tanh_()
+    return torch.add(2 * query.unsqueeze(1), keys, alpha=2).sigmoid_().mul_(2).sub_(1)
+
+
 class _AdditiveEnergy(torch.autograd.Function):
     """t = tanh(k + q) is B x J x A for every target step: it is computed again in the backward instead of being kept.
 
@@ -18,12 +29,12 @@ class _AdditiveEnergy(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, keys: Tensor, query: Tensor, v: Tensor) -> Tensor:
         ctx.save_for_backward(keys, query, v)
-        return (keys + query.unsqueeze(1)).tanh_() @ v
+        return _tanh_of_sum(keys, query) @ v
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Tuple[Tensor, Tensor, Tensor]:
         keys, query, v = ctx.saved_tensors
-        t = (keys + query.unsqueeze(1)).tanh_()
+        t = _tanh_of_sum(keys, query)
         grad = grad.to(t.dtype)  # under autocast the energies are of lower precision than the keys may be
         grad_v = t.flatten(0, 1).t() @ grad.flatten()
         grad_keys = t.square_().neg_().add_(1).mul_(v).mul_(grad.unsqueeze(-1))

@@ -59,8 +59,8 @@ class Results:
         write_atomically(base + ".json", json.dumps(self.summary(), indent=2, ensure_ascii=False) + "\n")
 
     def _bleu(self) -> Optional[Dict[str, Any]]:
-        references = [record.reference_text for record in self.records]
-        if None in references:
+        references = [record.reference_text for record in self.records if record.reference_text is not None]
+        if len(references) < len(self.records):
             return None
         score = self.bleu.corpus_score([record.text or "" for record in self.records], [references])
         return {"score": score.score, "signature": str(self.bleu.get_signature())}

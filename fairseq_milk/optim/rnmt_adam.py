@@ -63,7 +63,8 @@ class RNMTAdam(FairseqAdam):
     """In half precision fairseq wraps this optimiser, and its gradients get their true size only just before `step`.
 
     Where there is a loss scaler a norm that is not finite is the scaler's business.  With --clip-norm the guard sees
-    the norm before clipping in single precision and the clipped one in half precision.
+    the norm before clipping in single precision and the clipped one in half precision.  Its memory is saved with the
+    optimiser, except by --amp, where a resumed run learns anew what is ordinary.
     """
 
     def __init__(self, cfg: RNMTAdamConfig, params: Any) -> None:

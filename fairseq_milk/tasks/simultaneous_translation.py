@@ -43,6 +43,7 @@ class SimultaneousTranslationTask(TranslationTask):
     cfg: SimultaneousTranslationConfig
 
     sentences = 0  # that `fairseq-generate` is going to decode
+    about: Dict[str, Any] = {}  # for the summary of its results
     tokenizer_in_use: Any = None
     bpe_in_use: Any = None
 
@@ -197,8 +198,8 @@ class SimultaneousTranslationTask(TranslationTask):
         limits = ("beam", "lenpen", "unkpen", "max_len_a", "max_len_b", "min_len")
         options.update((name, getattr(args, name)) for name in limits)
         mechanism = next((name for name, kind in ATTENTIONS.items() if type(attention) is kind), None)
-        self.about = {"subset": self.cfg.gen_subset, "checkpoint": self.cfg.path, "attention": mechanism}
-        self.about["options"] = options
+        where = {"subset": self.cfg.gen_subset, "checkpoint": self.cfg.path}
+        self.about = {**where, "attention": mechanism, "options": options}
         LATENCY.clear()
         if self.cfg.results_path:
             remove_old(self.cfg.results_path, self.cfg.gen_subset)
