@@ -47,8 +47,8 @@ def _split(folder: Path) -> None:
         learn_bpe.learn_bpe([line for language in LANGUAGES for line in tokens["train", language]], file, MERGES)
     with open(codes, encoding="utf-8") as file:
         bpe = apply_bpe.BPE(file)
-    for (split, language), lines in tokens.items():
-        _write(folder / f"{split}.{language}", [bpe.process_line(line) for line in lines])
+    for (split, language), tokenised in tokens.items():
+        _write(folder / f"{split}.{language}", [bpe.process_line(line) for line in tokenised])
 
 
 def synthetic(out: Path, sentences: int, words: int = MERGES) -> Path:

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, TypeVar
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, TypeVar
 
 import torch
 
@@ -108,7 +108,7 @@ class Comparison:
         return result
 
 
-def compare(variants: Dict[str, Callable[[], object]], size: Size, share: float = 1.0) -> Comparison:
+def compare(variants: Mapping[str, Callable[[], object]], size: Size, share: float = 1.0) -> Comparison:
     """Time the variants in turns, two thirds of the time on one thread.  share: of the seconds that a row has.
 
     A quick run stays on one thread: two threads that wait for each other on a busy machine take a hundred times longer.
@@ -129,7 +129,7 @@ def compare(variants: Dict[str, Callable[[], object]], size: Size, share: float 
 
 
 def _rounds(
-    variants: Dict[str, Callable[[], object]],
+    variants: Mapping[str, Callable[[], object]],
     times: Dict[str, List[float]],
     clock: Callable[[], float],
     seconds: float,

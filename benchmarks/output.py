@@ -40,7 +40,8 @@ def step(name: str, sizes: Sizes) -> Callable[[], List[Tensor]]:
     target[::10] = PAD
 
     def run() -> List[Tensor]:
-        gradients = torch.autograd.grad(LOSSES[name](*inputs, target), inputs)
+        features, weight, bias = inputs
+        gradients = torch.autograd.grad(LOSSES[name](features, weight, bias, target), inputs)
         return list(gradients)
 
     return run

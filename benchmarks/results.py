@@ -46,7 +46,7 @@ class Results:
 
     def __init__(self, folder: Path, quick: bool) -> None:
         self.path = folder / "results.json"
-        self.about = {"quick": quick, "machine": machine()}
+        self.about: Dict[str, Any] = {"quick": quick, "machine": machine()}
         self.rows: Dict[str, Dict[str, Any]] = {}
         if self.path.exists():
             kept = json.loads(self.path.read_text())

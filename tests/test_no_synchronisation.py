@@ -92,7 +92,7 @@ def write_through_mask(beta: Tensor) -> None:
     beta.clone()[beta < 0] = 0.0
 
 
-PLANTED = {
+PLANTED: Dict[Callable[[Tensor], None], str] = {
     item: "_local_scalar_dense",
     branch: "_local_scalar_dense",
     boolean_index: "index",
