@@ -5,18 +5,24 @@ import os
 import random
 from itertools import accumulate
 from pathlib import Path
-from typing import Dict, List, Sequence, Tuple
+from typing import Callable, Dict, List, Sequence, Tuple
 
 from fairseq import options
 from fairseq_cli import preprocess
 
-from benchmarks.harness import ROOT
+from benchmarks.harness import ROOT, Size
 
 MULTI30K = Path(os.environ.get("MULTI30K", ROOT.parent / "shared" / "data" / "multi30k"))
 FILES = {"train": "train", "valid": "val", "test": "test_2016_flickr"}
 LANGUAGES = ("de", "en")
 MERGES = 8000
 FEW, MANY = 20, 1000  # sentences of the synthetic valid and test sets
+
+
+def corpus(size: Size) -> Tuple[Path, str]:
+    """A data directory for training and what it holds."""
+    make: Callable[[Path], Tuple[Path, str]] = size.pick(multi30k, lambda out: (synthetic(out, 400, 500), "synthetic"))
+    return make(size.out)
 
 
 def multi30k(out: Path) -> Tuple[Path, str]:

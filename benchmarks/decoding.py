@@ -81,7 +81,9 @@ def simuleval(size: Size) -> Outcome:
 
 
 def untrained_checkpoint(data: Path, hidden: int) -> Path:
-    trainer = build_trainer([*command_line("milk", data, 2, hidden, 4000), "--energy-bias", "0", "--no-save-optimizer-state"])
+    trainer = build_trainer(
+        [*command_line("milk", data, 2, hidden, 4000), "--energy-bias", "0", "--no-save-optimizer-state"]
+    )
     path = data.parent / f"untrained-{hidden}.pt"
     trainer.save_checkpoint(str(path), {"train_iterator": {"epoch": 1}, "val_loss": None})
     return path

@@ -10,7 +10,7 @@ from typing import Dict, List, NamedTuple, Sequence
 import torch
 
 from benchmarks.build import Shape, training_step
-from benchmarks.corpus import multi30k, synthetic
+from benchmarks.corpus import corpus
 from benchmarks.harness import (
     ROOT,
     Check,
@@ -112,7 +112,7 @@ def axis_row(axis: Axis) -> Row:
 
 def ranks(size: Size) -> Outcome:
     """Words a second as `fairseq-train` logs them, the first lines left out."""
-    data = synthetic(size.out, 400, 500) if size.quick else multi30k(size.out)[0]
+    data = corpus(size)[0]
     updates, hidden = size.pick((40, 256), (6, 16))
     arguments = command_line("milk", data, 2, hidden, size.pick(2000, 300)) + ["--max-update", str(updates)]
     arguments += ["--log-format", "json", "--log-interval", str(max(1, updates // 10))]

@@ -64,7 +64,7 @@ def measure(size: Size) -> Outcome:
     model = build_model("milk", shape, energy_bias=5.0).eval()
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
-    positions = list(POSITIONS if not size.quick else (20, 100))
+    positions = list(size.pick(POSITIONS, (20, 60, 100)))
     streams = [stream(model, positions, 40) for _ in range(size.pick(6, 2))][1:]  # the first warms up
     torch.set_num_threads(threads)
     figures: Dict[str, Dict[str, float]] = {}

@@ -14,7 +14,7 @@ from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from fairseq.logging import metrics
 from fairseq.trainer import Trainer
 
-from benchmarks.corpus import multi30k, synthetic
+from benchmarks.corpus import corpus
 from benchmarks.harness import ROOT, Bar, Check, Outcome, Row, Size, compare
 
 COMMON = """--optimizer adam --lr 0.001 --clip-norm 5 --label-smoothing 0.1 --dropout 0.2 --seed 1 --cpu
@@ -71,7 +71,7 @@ class Training:
 
 
 def measure(size: Size) -> Outcome:
-    data, what = (synthetic(size.out, 400, 500), "synthetic") if size.quick else multi30k(size.out)
+    data, what = corpus(size)
     sizes: Dict[str, int] = dict(layers=2, hidden=size.pick(256, 32), max_tokens=size.pick(4000, 500))
     trainings = {name: Training(command_line(name, data, **sizes)) for name in ("soft", "milk", "lstm")}
     updates: Dict[str, Callable[[], object]] = {name: training.update for name, training in trainings.items()}

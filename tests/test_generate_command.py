@@ -182,6 +182,7 @@ def test_knobs_reach_the_decoder(translators: Translators) -> None:  # noqa: F81
     "attention, options, sentence",
     [
         ("milk", ["--beam", 4], "--beam 4 needs the whole source"),
+        ("milk", ["--task", "translation"], "with --task simultaneous_translation"),
         ("milk", ["--prefix-size", 1], "--prefix-size cannot be used with a simultaneous model"),
         ("milk", ["--decode-k", 3], "--decode-k is for models trained with --attention waitk"),
         ("soft", ["--decode-k", 3], "--decode-k is for models trained with --attention waitk"),

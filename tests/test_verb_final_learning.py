@@ -31,12 +31,13 @@ SMALL = recipe.Scale(
 @pytest.mark.xdist_group("verb_final_learning")
 def test_milk_waits_no_longer_than_it_must(tmp_path: Path) -> None:
     line = Line()
-    (system,) = recipe.choose(["milk-0.05"])
+    (system,) = recipe.choose(["milk-0.2"])
     run = Run(system, 1, SMALL, prepare_data(tmp_path, SMALL.sizes, line), tmp_path)
     assert run_all([run], 1, line) == []
     results = collect([run])
     (row,) = results.rows
-    figures = {name: row.mean(name) for name in ("exact", "DAL", "verb-second", "verb-final", "separable")}
-    print(figures, results.lag(row))
-    assert figures["exact"] >= 90, figures
-    assert 0.98 <= results.lag(row) <= 1.4, figures
+    figures = {name: row.mean(name) for name in ("exact", "verb-second", "verb-final", "separable", "DAL")}
+    figures["lag"] = results.lag(row)
+    # a head without a gradient waits to the end (lag 2.8); a source that leaks needs no waiting (lag below 1)
+    assert 0.95 <= figures["lag"] <= 1.3, figures
+    assert figures["verb-second"] >= 97 and figures["verb-final"] >= 97 and figures["exact"] >= 75, figures

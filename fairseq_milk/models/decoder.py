@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
 from ..attention import Memory, build_attention
+from ..errors import UserError
 from ..modules import LayerNormLSTM, LSTMState
 from .config import MilkRNMTConfig
 from .encoder import RESIDUAL_FROM, EncoderOut
@@ -133,6 +134,11 @@ class RNMTDecoder(FairseqIncrementalDecoder):
         self, tokens: Tensor, encoder_out: EncoderOut, incremental_state: Dict[str, Any]
     ) -> Tuple[Tensor, Dict[str, Tensor]]:
         """For fairseq's beam search, which is offline: the whole source has been read (soft attention)."""
+        if self.attention.streaming:
+            raise UserError(
+                "fairseq's own search reads the whole source first: decode a simultaneous model with "
+                "--task simultaneous_translation"
+            )
         saved = self.get_incremental_state(incremental_state, "decoder")
         state = unpack(saved) if saved else self.begin(tokens.size(0))
         memory = self._whole_source(encoder_out, incremental_state)
