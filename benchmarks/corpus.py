@@ -1,6 +1,8 @@
 """Binary data for fairseq: Multi30k German to English with 8k joint subwords, or words of the same statistics."""
 
+import contextlib
 import gzip
+import io
 import os
 import random
 from itertools import accumulate
@@ -49,7 +51,7 @@ def _split(folder: Path) -> None:
             with gzip.open(MULTI30K / f"{name}.{language}.gz", "rt", encoding="utf-8") as lines:
                 tokens[split, language] = [moses.tokenize(line.strip(), return_str=True) for line in lines]
     codes = folder / "codes"
-    with open(codes, "w", encoding="utf-8") as file:
+    with open(codes, "w", encoding="utf-8") as file, contextlib.redirect_stderr(io.StringIO()):  # its progress bar
         learn_bpe.learn_bpe([line for language in LANGUAGES for line in tokens["train", language]], file, MERGES)
     with open(codes, encoding="utf-8") as file:
         bpe = apply_bpe.BPE(file)

@@ -98,7 +98,7 @@ def axis_row(axis: Axis) -> Row:
         figures: Dict[str, Dict[str, float]] = {}
         for value in values:
             shape = axis.base._replace(**{axis.field: value})  # type: ignore[arg-type]
-            figures[f"{axis.name}={value}"] = in_fresh_process(cost, shape, size.pick(3, 1))
+            figures[f"{axis.name}={value}"] = in_fresh_process(cost, shape, size.pick(2, 1))
         checks = []
         for unit, what in (("CPU ms", "time"), ("peak MB", "memory")):
             ys = [max(figure[unit], 0.1) for figure in figures.values()]
@@ -113,7 +113,7 @@ def axis_row(axis: Axis) -> Row:
 def ranks(size: Size) -> Outcome:
     """Words a second as `fairseq-train` logs them, the first lines left out."""
     data = corpus(size)[0]
-    updates, hidden = size.pick((40, 256), (6, 16))
+    updates, hidden = size.pick((24, 256), (6, 16))
     arguments = command_line("milk", data, 2, hidden, size.pick(2000, 300)) + ["--max-update", str(updates)]
     arguments += ["--log-format", "json", "--log-interval", str(max(1, updates // 10))]
     figures: Dict[str, Dict[str, float]] = {}

@@ -20,7 +20,7 @@ import torch
 ROOT = Path(__file__).resolve().parents[1]
 CORES = os.cpu_count() or 1
 MEGABYTE = 2.0**20
-FEWEST, MOST = 4, 400  # rounds of a comparison
+ROUNDS = {"cpu": (4, 400), "wall": (2, 200)}  # of a comparison, at least and at most
 PRELOAD = ["benchmarks.__main__"]
 T = TypeVar("T")
 
@@ -119,10 +119,10 @@ def compare(variants: Mapping[str, Callable[[], object]], size: Size, share: flo
         torch.set_num_threads(1)
         for run in variants.values():
             run()  # what is made at the first call is not counted
-        _rounds(variants, result.cpu, time.process_time, seconds * 2 / 3)
+        _rounds(variants, result.cpu, time.process_time, seconds * 2 / 3, *ROUNDS["cpu"])
         if not size.quick:
             torch.set_num_threads(CORES)
-            _rounds(variants, result.wall, time.perf_counter, seconds / 3)
+            _rounds(variants, result.wall, time.perf_counter, seconds / 3, *ROUNDS["wall"])
     finally:
         torch.set_num_threads(threads)
     return result
@@ -133,14 +133,17 @@ def _rounds(
     times: Dict[str, List[float]],
     clock: Callable[[], float],
     seconds: float,
+    fewest: int,
+    most: int,
 ) -> None:
-    begun, names = time.perf_counter(), list(variants)
-    while len(times[names[0]]) < FEWEST or (time.perf_counter() - begun < seconds and len(times[names[0]]) < MOST):
+    begun, names, done = clock(), list(variants), 0
+    while done < fewest or (clock() - begun < seconds and done < most):
         for name in names:
             start = clock()
             variants[name]()
             times[name].append(clock() - start)
         names.reverse()
+        done += 1
 
 
 # ---- memory ----------------------------------------------------------------------------------------------------------

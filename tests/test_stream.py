@@ -111,10 +111,16 @@ def test_bad_input_is_said_in_a_sentence(plain: Plain, translators: Translators,
 # ---- while it arrives --------------------------------------------------------------------------------------------
 
 
+def heeds_ctrl_c() -> None:
+    """As from a shell, whatever runs the tests: a command in the background of a script ignores SIGINT."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 @contextlib.contextmanager
 def process(plain: Plain, **streams: Any) -> Iterator["subprocess.Popen[bytes]"]:  # noqa: F811
     arguments = [*COMMAND, str(plain.checkpoint), "--data", str(plain.bin), "--max-len-b", "3", "--decode-k", "2"]
-    running = subprocess.Popen(arguments, env=environment(), cwd=ROOT, **streams)
+    buffered = environment(PYTHONUNBUFFERED="")  # or Python would flush by itself
+    running = subprocess.Popen(arguments, env=buffered, cwd=ROOT, preexec_fn=heeds_ctrl_c, **streams)
     try:
         yield running
     finally:
