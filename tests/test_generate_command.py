@@ -109,7 +109,7 @@ def test_results_as_json(translators: Translators, tmp_path: Path) -> None:  # n
     assert summary["checkpoint"] == str(translators.checkpoint("milk")) and summary["attention"] == "milk"
     log = read_generate_log(str(tmp_path / "generate-test.jsonl"))
     assert log.no_latency is None and corpus_latency(log.records).mean.DAL == pytest.approx(latency["DAL"])
-    assert not list(tmp_path.glob("*.tmp"))
+    assert not list(tmp_path.glob("*.partial"))
 
 
 def test_the_summary_counts_as_the_scorer_does(translators: Translators, tmp_path: Path) -> None:  # noqa: F811

@@ -6,6 +6,7 @@ from typing import Any, Dict, List, Optional, Sequence
 
 import sacrebleu
 
+from ..files import write_atomically
 from ..scoring import PAPER, Convention, Latency, Record, sentence_latency, summarise
 from ..version import __version__
 
@@ -79,19 +80,6 @@ def remove_old(folder: str, subset: str) -> None:
             os.remove(os.path.join(folder, f"generate-{subset}.{ending}"))
         except FileNotFoundError:
             pass
-
-
-def write_atomically(path: str, text: str) -> None:
-    """The file is there as a whole or not at all."""
-    temporary = f"{path}.{os.getpid()}.tmp"
-    try:
-        with open(temporary, "w", encoding="utf-8") as file:
-            file.write(text)
-        os.replace(temporary, path)
-    except BaseException:
-        if os.path.exists(temporary):
-            os.remove(temporary)
-        raise
 
 
 def _figures(latency: Optional[Latency]) -> Dict[str, Optional[float]]:
