@@ -9,9 +9,10 @@ import pytest
 
 from examples.verb_final import recipe
 from examples.verb_final.corpus import prepare_data
-from examples.verb_final.progress import Line
 from examples.verb_final.results import collect
-from examples.verb_final.runner import Run, run_all
+from examples.verb_final.runs import make_run
+from fairseq_milk.sweep.progress import Line
+from fairseq_milk.sweep.scheduler import run_all
 
 UPDATES = 900
 SMALL = recipe.Scale(
@@ -32,7 +33,7 @@ SMALL = recipe.Scale(
 def test_milk_waits_no_longer_than_it_must(tmp_path: Path) -> None:
     line = Line()
     (system,) = recipe.choose(["milk-0.2"])
-    run = Run(system, 1, SMALL, prepare_data(tmp_path, SMALL.sizes, line), tmp_path)
+    run = make_run(system, 1, SMALL, prepare_data(tmp_path, SMALL.sizes, line), tmp_path)
     assert run_all([run], 1, line) == []
     results = collect([run])
     (row,) = results.rows

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import List, Mapping
 
 from examples.verb_final import language, recipe
-from examples.verb_final.commands import RunError, check, command, digest, start, stop, undisturbed
-from examples.verb_final.progress import Line
+from fairseq_milk.sweep.commands import RunError, check, command, digest, start, stop, undisturbed
+from fairseq_milk.sweep.progress import Line
 
 
 def prepare_data(out: Path, sizes: Mapping[str, int], line: Line, seed: int = recipe.DATA_SEED) -> Path:
@@ -39,7 +39,7 @@ def _preprocess(folder: Path) -> None:
     process = None
     try:
         with undisturbed():
-            process = start(words, folder / "preprocess.log", single_thread=True)
+            process = start(words, folder / "preprocess.log", threads=1)
         code = process.wait()
     finally:
         if process is not None:

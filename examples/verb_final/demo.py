@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Optional, Sequence
 
 from examples.verb_final import recipe
-from examples.verb_final.commands import exit_code
 from examples.verb_final.corpus import prepare_data
-from examples.verb_final.progress import Line, duration
 from examples.verb_final.report import report
-from examples.verb_final.runner import Run, run_all
+from examples.verb_final.runs import make_run
+from fairseq_milk.sweep.commands import exit_code
+from fairseq_milk.sweep.progress import Line, duration
+from fairseq_milk.sweep.scheduler import run_all
 
 OUT = Path(__file__).resolve().parents[2] / "demo"
 SEED, JOBS = 1, 2
@@ -30,7 +31,7 @@ def demo(out: Path, scale: recipe.Scale) -> int:
     began, line = time.monotonic(), Line()
     data = prepare_data(out, scale.sizes, line)
     systems = recipe.choose(recipe.DEMO_SYSTEMS)
-    runs = [Run(system, SEED, scale, data, out) for system in systems]
+    runs = [make_run(system, SEED, scale, data, out) for system in systems]
     if run_all(runs, JOBS, line):
         return 1
     line.say("\n".join(str(path) for path in report(runs, out, line)))

@@ -4,12 +4,12 @@ from pathlib import Path
 from typing import Dict, List, NamedTuple, Sequence, Tuple
 
 from examples.verb_final import recipe
-from examples.verb_final.commands import RunError
 from examples.verb_final.corpus import read_test_set
 from examples.verb_final.language import KINDS, Sentence
-from examples.verb_final.runner import Run
 from fairseq_milk.analysis import read_generate_log
 from fairseq_milk.scoring import PAPER, Record, corpus_latency
+from fairseq_milk.sweep.commands import RunError
+from fairseq_milk.sweep.runs import Run
 
 LATENCIES = ("DAL", "AL", "AP")
 MEASURES = ("BLEU", "exact", *LATENCIES, *KINDS)  # a kind: the percentage of its sentences that are exact
@@ -52,10 +52,10 @@ def collect(runs: Sequence[Run]) -> Results:
     complete = [run for run in runs if run.is_complete()]
     if not complete:
         raise RunError("there is nothing to report: no run is complete")
-    sentences = read_test_set(complete[0].data)
+    sentences = read_test_set(complete[0].data.parent)
     by_key: Dict[str, List[Run]] = {}
     for run in complete:
-        by_key.setdefault(run.system.key, []).append(run)
+        by_key.setdefault(run.key, []).append(run)
     order = [key for key in recipe.systems() if key in by_key]
     return Results(sentences, _oracle(sentences), [_row(by_key[key], sentences) for key in order])
 
@@ -64,7 +64,7 @@ def _row(runs: Sequence[Run], sentences: Sequence[Sentence]) -> Row:
     records = [read_records(run.results, sentences) for run in runs]
     scores = [score(of_seed, sentences) for of_seed in records]
     figures = {measure: [s[measure] for s in scores] for measure in MEASURES}
-    return Row(runs[0].system, [run.seed for run in runs], figures, records[0])
+    return Row(recipe.systems()[runs[0].key], [run.seed for run in runs], figures, records[0])
 
 
 def _oracle(sentences: Sequence[Sentence]) -> Row:

@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import Optional, Sequence
 
 from examples.verb_final import recipe
-from examples.verb_final.commands import exit_code
 from examples.verb_final.corpus import prepare_data
-from examples.verb_final.progress import Line
 from examples.verb_final.report import report
-from examples.verb_final.runner import Run, run_all
+from examples.verb_final.runs import make_run
+from fairseq_milk.sweep.commands import exit_code
+from fairseq_milk.sweep.progress import Line
+from fairseq_milk.sweep.scheduler import run_all
 
 OUT = Path(__file__).resolve().parents[2] / "study"
 
@@ -41,7 +42,7 @@ def study(options: argparse.Namespace) -> int:
             print(f"{system.key:18} {' '.join(recipe.arguments(system.options))}")
         return 0
     data = prepare_data(options.out, recipe.STUDY.sizes, line)
-    runs = [Run(system, seed, recipe.STUDY, data, options.out) for seed in options.seeds for system in systems]
+    runs = [make_run(system, seed, recipe.STUDY, data, options.out) for seed in options.seeds for system in systems]
     failed = [] if options.report else run_all(runs, options.jobs, line)
     line.say("\n".join(str(path) for path in report(runs, options.out, line, ("exact", "BLEU"))))
     if failed:

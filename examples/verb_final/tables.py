@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any, Dict, List, Optional, Sequence
 
 from examples.verb_final import recipe
-from examples.verb_final.commands import write_atomically
 from examples.verb_final.language import KINDS
 from examples.verb_final.pictures import ENOUGH, best_milk, nearest_waitk
 from examples.verb_final.results import MEASURES, SIGNATURE, Results, Row
+from fairseq_milk.files import write_atomically
 
 DIGITS = {"BLEU": 1, "exact": 1, "DAL": 2, "AL": 2, "AP": 3, **{kind: 1 for kind in KINDS}}
 TITLES = {"exact": "exact %", **{kind: f"{kind} %" for kind in KINDS}}
@@ -43,17 +43,6 @@ def _cell(row: Row, measure: str) -> str:
     if len(row.figures[measure]) == 1 or f"{low:.{digits}f}" == f"{high:.{digits}f}":
         return mean
     return f"{mean} ({low:.{digits}f}–{high:.{digits}f})"
-
-
-def text_table(cells: Sequence[Sequence[str]]) -> str:
-    widths = [max(len(row[column]) for row in cells) for column in range(len(cells[0]))]
-    lines = []
-    for number, row in enumerate(cells):
-        words = [row[0].ljust(widths[0]), *(word.rjust(width) for word, width in zip(row[1:], widths[1:]))]
-        lines.append("  ".join(words).rstrip())
-        if number == 0:
-            lines.append("-" * (sum(widths) + 2 * len(widths) - 2))
-    return "\n".join(lines)
 
 
 def markdown_table(cells: Sequence[Sequence[str]]) -> str:

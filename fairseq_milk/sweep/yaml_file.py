@@ -51,7 +51,7 @@ def read_yaml(path: Path) -> Any:
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = f", line {mark.line + 1}" if mark else ""
-        problem = getattr(error, "problem", None) or str(error).splitlines()[0]
-        raise UserError(f"{path}{where}: {problem}") from None
+        said = [text for text in (getattr(error, "context", None), getattr(error, "problem", None)) if text]
+        raise UserError(f"{path}{where}: {', '.join(said) or str(error).splitlines()[0]}") from None
     except ValueError as error:  # a number that Python does not take
         raise UserError(f"{path}: {error}") from None

@@ -5,15 +5,16 @@ import shutil
 import sys
 import time
 from pathlib import Path
-from typing import Dict, List, NamedTuple, Optional, TextIO
+from typing import Any, Dict, List, NamedTuple, Optional, TextIO, Tuple
 
 PERIOD = {True: 0.5, False: 10.0}  # seconds between two lines, on a terminal and elsewhere
 
 
 class Status(NamedTuple):
-    """The last line of statistics: update, loss and DAL of the training schedule."""
+    """The last line of statistics: updates, epochs (with a fraction), loss and DAL of the training schedule."""
 
     update: int
+    epoch: float
     loss: float
     dal: float
 
@@ -24,33 +25,25 @@ class LogReader:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.offset = path.stat().st_size if path.exists() else 0
-        self.first: Optional[int] = None  # update of the first line seen, and when
-        self.first_time = 0.0
-        self.last: Optional[Status] = None
-        self.last_time = 0.0
+        self.first: Optional[Tuple[Status, float]] = None  # and when it was seen
+        self.last: Optional[Tuple[Status, float]] = None
 
     def poll(self) -> Optional[Status]:
+        """The last status there is."""
         try:
             with open(self.path, "rb") as file:
                 file.seek(self.offset)
                 new = file.read()
         except FileNotFoundError:
-            return self.last
+            new = b""
         complete = new.rfind(b"\n") + 1
         self.offset += complete
         for line in new[:complete].decode("utf-8", errors="replace").splitlines():
             status = parse(line)
             if status is not None:
-                self.last, self.last_time = status, time.monotonic()
-                if self.first is None:
-                    self.first, self.first_time = status.update, self.last_time
-        return self.last
-
-    def seconds_per_update(self) -> Optional[float]:
-        """None until two lines have been seen."""
-        if self.last is None or self.first is None or self.last.update == self.first:
-            return None
-        return (self.last_time - self.first_time) / (self.last.update - self.first)
+                self.last = status, time.monotonic()
+                self.first = self.first or self.last
+        return self.last[0] if self.last else None
 
 
 def parse(line: str) -> Optional[Status]:
@@ -59,8 +52,9 @@ def parse(line: str) -> Optional[Status]:
     if not found:
         return None
     try:
-        figures: Dict[str, str] = json.loads(text)
-        return Status(int(figures["num_updates"]), float(figures["loss"]), float(figures.get("dal", "nan")))
+        figures: Dict[str, Any] = json.loads(text)
+        update, epoch = int(figures["num_updates"]), float(figures["update"])
+        return Status(update, epoch, float(figures["loss"]), float(figures.get("dal", "nan")))
     except (ValueError, KeyError):
         return None
 
@@ -68,9 +62,9 @@ def parse(line: str) -> Optional[Status]:
 class Line:
     """One line that is written over on a terminal; elsewhere one is added every ten seconds."""
 
-    def __init__(self, stream: TextIO = sys.stdout) -> None:
-        self.stream = stream
-        self.terminal = stream.isatty()
+    def __init__(self, stream: Optional[TextIO] = None) -> None:
+        self.stream = sys.stdout if stream is None else stream
+        self.terminal = self.stream.isatty()
         self.shown_at = -1e9
         self.dirty = False
 

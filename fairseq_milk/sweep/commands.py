@@ -1,17 +1,20 @@
-"""Finding, starting and ending the stock commands, and files that are whole or not there."""
+"""Finding, starting and ending the stock commands."""
 
+import ctypes
 import hashlib
 import json
 import os
+import shlex
 import shutil
 import signal
 import subprocess
 import sys
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Callable, Iterator, List, Sequence
+from typing import Any, Callable, Iterator, List, Optional, Sequence
 
 Process = subprocess.Popen  # of bytes
+PR_SET_PDEATHSIG = 1  # of Linux' prctl
 
 
 class RunError(Exception):
@@ -26,21 +29,48 @@ def command(name: str) -> str:
     return found
 
 
-def start(words: Sequence[str], log: Path, single_thread: bool, keep_open: Sequence[int] = ()) -> "Process[bytes]":
-    """Start a command in a group of its own: Ctrl-C reaches us alone, and we end it.
+def shell_line(words: Sequence[str]) -> str:
+    return " ".join(map(shlex.quote, words))
 
-    single_thread: if several run at once, or their threads would fight for the cores.
+
+def start(
+    words: Sequence[str],
+    log: Path,
+    threads: Optional[int],
+    keep_open: Sequence[int] = (),
+    folder: Optional[Path] = None,
+) -> "Process[bytes]":
+    """Start a command in a group of its own: Ctrl-C reaches us alone, and we end it; if we are killed, so is it.
+
+    threads: for each of several that run at once, whose threads would fight for the cores otherwise; None: its default.
+    folder: where it runs, if not here.
     """
-    threads = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"} if single_thread else {}
+    limits = {} if threads is None else {"OMP_NUM_THREADS": str(threads), "MKL_NUM_THREADS": str(threads)}
     with open(log, "ab") as file:
         return Process(
             words,
             stdout=file,
             stderr=subprocess.STDOUT,
-            env={**os.environ, "PYTHONWARNINGS": "ignore", **threads},
+            env={**os.environ, "PYTHONWARNINGS": "ignore", **limits},
+            cwd=folder,
             start_new_session=True,
             pass_fds=keep_open,
+            preexec_fn=_dies_with_us(),
         )
+
+
+def _dies_with_us() -> Optional[Callable[[], None]]:
+    """For the new process: be killed when its parent ends in whatever way.  Only Linux has this."""
+    if sys.platform != "linux":
+        return None
+    prctl, parent = ctypes.CDLL(None).prctl, os.getpid()
+
+    def ask() -> None:
+        prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
+        if os.getppid() != parent:  # it has ended already
+            os._exit(1)
+
+    return ask
 
 
 @contextmanager
@@ -82,10 +112,12 @@ def check(words: Sequence[str], code: int, log: Path, name: str = "") -> None:
 
 
 def exit_code(name: str, body: Callable[[], int]) -> int:
-    """What body returns; what goes wrong ends with one sentence, and SIGTERM is as good as Ctrl-C."""
-    signal.signal(signal.SIGTERM, _interrupt)
+    """What body returns; what goes wrong ends with one sentence and 2, and SIGTERM is as good as Ctrl-C."""
+    before = signal.signal(signal.SIGTERM, _interrupt)
     try:
         return body()
+    except BrokenPipeError:
+        raise
     except (RunError, ValueError) as error:
         print(f"{name}: {error}", file=sys.stderr)
     except OSError as error:
@@ -93,7 +125,9 @@ def exit_code(name: str, body: Callable[[], int]) -> int:
     except KeyboardInterrupt:
         print(f"{name}: interrupted; run it again to go on", file=sys.stderr)
         return 130
-    return 1
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    return 2
 
 
 def _interrupt(number: int, frame: Any) -> None:
@@ -102,17 +136,3 @@ def _interrupt(number: int, frame: Any) -> None:
 
 def digest(value: Any) -> str:
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:10]
-
-
-def write_atomically(path: Path, text: str) -> None:
-    partial = path.with_name(path.name + ".partial")
-    partial.write_text(text, encoding="utf-8")
-    os.replace(partial, path)
-
-
-def read_json(path: Path) -> Any:
-    """None if there is no such file, or nothing that can be read in it."""
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None

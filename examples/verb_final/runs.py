@@ -1,0 +1,26 @@
+"""The runs of the recipe, for the engine of `fairseq-milk sweep`.
+
+OUT/data-<hash>/ is the corpus and OUT/<system>-s<seed>/ a run (fairseq_milk/sweep/runs.py says what is in it).
+"""
+
+from pathlib import Path
+
+from examples.verb_final import recipe
+from fairseq_milk.sweep.runs import Run
+
+
+def make_run(system: recipe.System, seed: int, scale: recipe.Scale, data: Path, out: Path) -> Run:
+    """A system with a seed, trained on the data of `corpus.prepare_data`."""
+    before = make_run(recipe.systems()[system.after], seed, scale, data, out) if system.after else None
+    return Run(
+        system=system.key,
+        setting="",
+        seed=seed,
+        train=recipe.arguments(recipe.train_options(system, scale)),
+        generate=recipe.arguments(recipe.GENERATE),
+        checkpoint=recipe.CHECKPOINT,
+        data=data / "bin",
+        data_id=data.name,
+        out=out,
+        before=before,
+    )

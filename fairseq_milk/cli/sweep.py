@@ -1,0 +1,98 @@
+"""fairseq-milk sweep: train and decode the systems of a file over their grids, and keep the table up to date."""
+
+import argparse
+import os
+from pathlib import Path
+from typing import List, Sequence
+
+from ..errors import UserError
+from ..files import write_atomically
+from ..sweep import spec as spec_file
+from ..sweep.commands import exit_code
+from ..sweep.options import check_options
+from ..sweep.progress import Line
+from ..sweep.runs import Run, choose, make_runs, script, with_predecessors
+from ..sweep.scheduler import run_all
+from ..sweep.score import update_table
+from ..sweep.slurm import slurm_script
+from ..sweep.spec import Spec, read_spec
+from ..sweep.table import summary
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.description = __doc__
+    parser.epilog = spec_file.__doc__
+    parser.add_argument("file", type=Path, help="the sweep, a YAML file (see below)")
+    parser.add_argument("--out", type=Path, help="folder for everything (default: the sweep's name, beside the file)")
+    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="runs at once (1)")
+    parser.add_argument("--only", nargs="+", default=[], metavar="PATTERN", help="runs or systems, e.g. 'milk-*' soft")
+    parser.add_argument("--dry-run", action="store_true", help="print the commands of what is missing, run nothing")
+    parser.add_argument("--slurm", type=Path, metavar="FILE", help="write a SLURM array of what is missing")
+    parser.add_argument("--retrain", action="store_true", help="replace models that were trained with other settings")
+
+
+def run(args: argparse.Namespace) -> int:
+    return exit_code("fairseq-milk sweep", lambda: sweep(args))
+
+
+def sweep(args: argparse.Namespace) -> int:
+    """0 if all is complete, 1 if a run failed."""
+    if args.jobs < 1:
+        raise UserError(f"--jobs must be at least 1, got {args.jobs}")
+    spec = read_spec(args.file)
+    check_options(spec)
+    out = Path(os.path.abspath(args.out or spec.path.parent / spec.name))
+    runs = make_runs(spec, out)
+    chosen = choose(runs, args.only)
+    if args.slurm is not None:
+        return write_slurm(spec, chosen, out, args.slurm)
+    if args.dry_run:
+        print(script(chosen) or "# nothing is missing")
+        return 0
+    if not args.retrain:
+        refuse_other_trainings(chosen)
+    return complete(runs, chosen, out, args.jobs)
+
+
+def complete(runs: Sequence[Run], chosen: Sequence[Run], out: Path, jobs: int) -> int:
+    """Run what is missing among the chosen; the table is of all."""
+    line = Line()
+    failed = run_all(chosen, jobs, line, finished=lambda run: keep_table(runs, out, line))
+    results = update_table(runs, out)
+    if results:
+        line.say(f"\n{summary(results)}\n\n{out / 'results.csv'}")
+    if failed:
+        line.say(f"failed: {', '.join(run.name for run in failed)}")
+    return 1 if failed else 0
+
+
+def keep_table(runs: Sequence[Run], out: Path, line: Line) -> None:
+    """After each run; what goes wrong here must not end the others, and comes up again at the end."""
+    try:
+        update_table(runs, out)
+    except (OSError, LookupError, TypeError, ValueError) as error:
+        line.say(f"the table could not be written: {error}")
+
+
+def refuse_other_trainings(chosen: Sequence[Run]) -> None:
+    """Nobody loses a trained model because of a slip in the file."""
+    other: List[str] = []
+    for run in with_predecessors(chosen):
+        changed = [] if run.is_complete() else run.other_training()
+        other += [f"{run.folder} ({', '.join(changed)} changed)"] if changed else []
+    if other:
+        raise UserError(
+            f"there are models that were trained with other settings: {'; '.join(other)}; "
+            "give --retrain to train them anew, or another --out"
+        )
+
+
+def write_slurm(spec: Spec, chosen: Sequence[Run], out: Path, path: Path) -> int:
+    text = slurm_script(chosen, spec.path, spec.name, out, path)
+    if not text:
+        print("nothing is missing")
+        return 0
+    write_atomically(path, text)
+    print(f"sbatch {path}")
+    return 0

@@ -1,0 +1,171 @@
+"""A run under way: its lock, what it keeps of earlier attempts, its two commands and how long they took."""
+
+import fcntl
+import json
+import math
+import os
+import shutil
+import time
+import zipfile
+from pathlib import Path
+from typing import IO, Any, Optional
+
+from ..files import read_json, write_atomically
+from .commands import RunError, check, shell_line, start, stop
+from .progress import LogReader, Status
+from .runs import Run, training_part
+from .source import source_version
+
+LOGS = ("train.log", "generate.log")
+
+
+def lock(run: Run) -> Optional[IO[str]]:
+    """The lock of the run's folder, None if another process has it.  It is free when its last holder ends."""
+    run.folder.mkdir(parents=True, exist_ok=True)
+    file = open(run.folder / ".lock", "w")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        file.close()
+        return None
+    return file
+
+
+class Job:
+    """The training, unless it is complete, then the decoding.  held: the lock, which the commands inherit."""
+
+    def __init__(self, run: Run, held: IO[str], threads: Optional[int] = None) -> None:
+        self.run, self.held, self.threads = run, held, threads
+        self.commands = run.commands()
+        clear(run)
+        folder = [["cd", str(run.cwd)]] if run.cwd else []
+        self._write("settings.json", run.settings())
+        lines = [shell_line(words) + "\n" for words in [*folder, *self.commands]]
+        write_atomically(run.folder / "commands.sh", "".join(lines))
+        self.reader = LogReader(run.folder / "train.log")
+        self.started = time.time()
+        self._begin(1 if run.is_trained() else 0)
+
+    def poll(self) -> bool:
+        """True when the run is complete; RunError if a command failed."""
+        code = self.process.poll()
+        if code is None:
+            return False
+        check(self.commands[self.stage], code, self.log, self.run.name)
+        seconds = round(self.spent + time.time() - self.since, 1)
+        wanted = (self.run.model, self.run.summary)[self.stage]
+        if not wanted.is_file():
+            raise RunError(f"{self.run.name}: {Path(self.commands[self.stage][0]).name} has left no {wanted}")
+        if self.stage == 0:
+            self._write("trained.json", _record(self.run.training(), seconds))
+            self._begin(1)
+            return False
+        self._write("done.json", _record(self.run.settings(), seconds))
+        return True
+
+    def close(self) -> None:
+        stop(self.process)
+        self.held.close()
+
+    def describe(self) -> str:
+        if self.stage == 1:
+            return f"{self.run.name} decoding"
+        status = self.reader.poll()
+        if status is None:
+            return f"{self.run.name} starting"
+        updates, epochs = limits(self.run)
+        where = f"update {status.update}/{updates:.0f}" if updates else f"update {status.update}"
+        where += f" epoch {status.epoch:.1f}/{epochs:.0f}" if epochs else ""
+        dal = "" if math.isnan(status.dal) else f" DAL {status.dal:.1f}"
+        return f"{self.run.name} {where} loss {status.loss:.2f}{dal}"
+
+    def training_seconds(self) -> Optional[float]:
+        """How long the whole training would take at the speed so far; None as long as that is not known."""
+        if self.reader.first is None or self.reader.last is None:
+            return None
+        (first, began), (last, now) = self.reader.first, self.reader.last
+        share = progress(self.run, last) - progress(self.run, first)
+        return (now - began) / share if share > 0 else None
+
+    def share_left(self) -> float:
+        """Of the training."""
+        if self.stage == 1:
+            return 0.0
+        return 1.0 - progress(self.run, self.reader.last[0]) if self.reader.last else 1.0
+
+    def _begin(self, stage: int) -> None:
+        self.stage = stage
+        self.log = self.run.folder / LOGS[stage]
+        self.since = time.time()
+        self.spent = 0.0 if stage == 1 else spent_before(self.run)
+        if stage == 0:
+            self._write("clock.json", {"spent": self.spent, "since": self.since})
+        keep_open = [self.held.fileno()]
+        self.process = start(self.commands[stage], self.log, self.threads, keep_open, self.run.cwd)
+
+    def _write(self, name: str, content: Any) -> None:
+        write_atomically(self.run.folder / name, json.dumps(content, indent=1) + "\n")
+
+
+def _record(settings: Any, seconds: float) -> Any:
+    return {"settings": settings, "seconds": seconds, "commit": source_version()}
+
+
+def spent_before(run: Run) -> float:
+    """Seconds that earlier attempts at the training took, each until the last sign of life in its log."""
+    clock, log = read_json(run.folder / "clock.json"), run.folder / "train.log"
+    if clock is None or not log.exists():
+        return 0.0
+    return float(clock["spent"]) + max(0.0, log.stat().st_mtime - float(clock["since"]))
+
+
+def clear(run: Run) -> None:
+    """Of a run with the same training keep what is trained, and nothing else.
+
+    First goes what makes others believe: whoever is killed here leaves nothing that is taken for more than it is.
+    """
+    folder = run.folder
+    same = training_part(read_json(folder / "settings.json")) == run.training()
+    stale = ["done.json", "generate.log"]
+    if not same:
+        stale += ["trained.json", "settings.json", "clock.json", "train.log"]
+    for name in stale:
+        if (folder / name).exists():
+            (folder / name).unlink()
+    discarded = folder / "discarded"
+    for path in [run.results] + ([] if same else [run.checkpoints]):
+        shutil.rmtree(discarded, ignore_errors=True)
+        if path.exists():
+            os.rename(path, discarded)
+    shutil.rmtree(discarded, ignore_errors=True)
+    mend_checkpoints(run.checkpoints)
+
+
+def mend_checkpoints(folder: Path) -> None:
+    """fairseq copies its checkpoints: a copy that was cut off is removed, and the last one made again."""
+    sound = {path.name: _is_sound(path) for path in folder.glob("*.pt")} if folder.is_dir() else {}
+    for name in [name for name, whole in sound.items() if not whole]:
+        (folder / name).unlink()
+    numbered = [name for name, whole in sound.items() if whole and name.count("_") == 2]  # checkpoint_EPOCH_UPDATE.pt
+    if sound.get("checkpoint_last.pt") is False and numbered:
+        newest = max(numbered, key=lambda name: int(name[: -len(".pt")].split("_")[2]))
+        shutil.copyfile(folder / newest, folder / "checkpoint_last.pt")
+
+
+def _is_sound(path: Path) -> bool:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return archive.testzip() is None
+    except (OSError, zipfile.BadZipFile):
+        return False
+
+
+def limits(run: Run) -> Any:
+    """--max-update and --max-epoch, 0 where there is none."""
+    return [float(run.argument(option) or 0) for option in ("--max-update", "--max-epoch")]
+
+
+def progress(run: Run, status: Status) -> float:
+    """The share of the training that is done, 0 if it has no limit."""
+    shares = [done / limit for done, limit in zip((status.update, status.epoch), limits(run)) if limit > 0]
+    return min(1.0, max(shares, default=0.0))

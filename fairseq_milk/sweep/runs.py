@@ -1,0 +1,210 @@
+"""A run: a system at one setting with one seed, what it depends on, its commands, and whether it is complete.
+
+    OUT/<run>/settings.json     what it depends on       commands.sh    how it is made
+              checkpoints/      train.log                trained.json   the training is complete
+              results/          generate.log             done.json      so is the decoding
+
+A training is complete if trained.json, and a run if done.json, has the settings that are asked for: nothing else is
+taken for complete.
+"""
+
+import hashlib
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any, Dict, List, Optional, Sequence
+
+from ..errors import UserError
+from ..files import read_json
+from .commands import command, digest, shell_line
+from .spec import Spec, Value, words
+
+PLUGIN = Path(__file__).resolve().parents[1]
+DECODING = ("generate", "checkpoint", "test")  # the settings that a training does not depend on
+
+
+@dataclass(frozen=True)
+class Run:
+    """train, generate: arguments of the commands, beyond those for the places where things are.
+
+    data: the binarised data; data_id, test_id: what is in it for the training and for the decoding, if that is told
+    apart.  before: the run whose model it starts from.
+    cwd: the folder that relative paths in the arguments start from; None: the current one.
+    """
+
+    system: str
+    setting: str
+    seed: int
+    train: Sequence[str]
+    generate: Sequence[str]
+    checkpoint: str
+    data: Path
+    data_id: str
+    out: Path
+    test_id: str = ""
+    before: Optional["Run"] = None
+    cwd: Optional[Path] = None
+
+    @property
+    def key(self) -> str:
+        return f"{self.system}-{self.setting}" if self.setting else self.system
+
+    @property
+    def name(self) -> str:
+        return f"{self.key}-s{self.seed}"
+
+    @property
+    def folder(self) -> Path:
+        return self.out / self.name
+
+    @property
+    def checkpoints(self) -> Path:
+        return self.folder / "checkpoints"
+
+    @property
+    def model(self) -> Path:
+        """The checkpoint that is decoded, and that others start from."""
+        return self.checkpoints / self.checkpoint
+
+    @property
+    def results(self) -> Path:
+        """The folder in which fairseq-generate leaves generate-test.txt, .jsonl and .json."""
+        return self.folder / "results"
+
+    @property
+    def summary(self) -> Path:
+        return self.results / f"generate-{self.argument('--gen-subset') or 'test'}.json"
+
+    def argument(self, option: str) -> str:
+        """The value of an option of the commands, empty if it is not given; the last one counts."""
+        arguments = [*self.train, *self.generate]
+        found = [value for name, value in zip(arguments, arguments[1:]) if name == option]
+        return found[-1] if found else ""
+
+    def settings(self) -> Dict[str, Any]:
+        """What the outcome depends on, without the place where it is kept."""
+        test = {"test": self.test_id} if self.test_id else {}
+        return {**self.training(), "generate": list(self.generate), "checkpoint": self.checkpoint, **test}
+
+    def training(self) -> Dict[str, Any]:
+        """What the trained model depends on."""
+        before = {"after": {**self.before.training(), "checkpoint": self.before.checkpoint}} if self.before else {}
+        return {**before, "train": list(self.train), "seed": self.seed, "data": self.data_id}
+
+    def commands(self) -> List[List[str]]:
+        """The training and the decoding."""
+        plugin = ["--user-dir", str(PLUGIN)]
+        train = [command("fairseq-train"), str(self.data), *plugin, "--save-dir", str(self.checkpoints)]
+        train += ["--seed", str(self.seed), *self.train]
+        if self.before:
+            train += ["--finetune-from-model", str(self.before.model)]
+        generate = [command("fairseq-generate"), str(self.data), *plugin]
+        generate += ["--path", str(self.model), "--results-path", str(self.results), *self.generate]
+        return [train, generate]
+
+    def is_complete(self) -> bool:
+        return _recorded(self.folder / "done.json") == self.settings() and self.summary.is_file()
+
+    def is_trained(self) -> bool:
+        return _recorded(self.folder / "trained.json") == self.training() and self.model.is_file()
+
+    def other_training(self) -> List[str]:
+        """In which settings the model that is in the folder was trained otherwise; empty if there is none."""
+        if not self.checkpoints.is_dir() or not any(self.checkpoints.glob("*.pt")):
+            return []
+        found, wanted = training_part(read_json(self.folder / "settings.json")), self.training()
+        keys = dict.fromkeys([*found, *wanted])
+        return [key for key in keys if found.get(key) != wanted.get(key)]
+
+
+def _recorded(path: Path) -> Any:
+    record = read_json(path)
+    return record.get("settings") if isinstance(record, dict) else None
+
+
+def training_part(settings: Any) -> Dict[str, Any]:
+    """`Run.training` of settings that were read."""
+    return {k: v for k, v in settings.items() if k not in DECODING} if isinstance(settings, dict) else {}
+
+
+def make_runs(spec: Spec, out: Path) -> List[Run]:
+    """All runs of the file, in its order, seed by seed."""
+    contents = Contents(spec.data)
+    points = {point.key: point for point in spec.points}
+    made: Dict[str, Run] = {}
+
+    def run(key: str, seed: int) -> Run:
+        point = points[key]
+        new = Run(
+            system=point.system,
+            setting=point.setting,
+            seed=seed,
+            train=words(point.train),
+            generate=words(point.generate),
+            checkpoint=spec.checkpoint,
+            data=spec.data,
+            data_id=contents.digest(point.train.get("train-subset", "train"), point.train.get("valid-subset", "valid")),
+            test_id=contents.digest(point.generate.get("gen-subset", "test")),
+            out=out,
+            before=run(point.after, seed) if point.after else None,
+            cwd=spec.path.parent,
+        )
+        return made.setdefault(new.name, new)
+
+    return [run(key, seed) for seed in spec.seeds for key in points]
+
+
+class Contents:
+    """Digests of the dictionaries and binaries in a data folder."""
+
+    def __init__(self, data: Path) -> None:
+        files = sorted(path for pattern in ("dict.*.txt", "*.bin", "*.idx") for path in data.glob(pattern))
+        if not files:
+            raise UserError(f"there is no data set in {data}: run fairseq-preprocess --destdir {data} first")
+        self.files = {path.name: _sha256(path) for path in files}
+
+    def digest(self, *subsets: Value) -> str:
+        """Of the dictionaries and the data sets: 'train' is also train1, which fairseq adds to it, 'a,b' both."""
+        starts = ("dict.", *(name for subset in subsets for name in str(subset).split(",")))
+        return digest({name: found for name, found in self.files.items() if name.startswith(starts)})
+
+
+def _sha256(path: Path) -> str:
+    found = hashlib.sha256()
+    with open(path, "rb") as file:
+        for block in iter(lambda: file.read(2**20), b""):
+            found.update(block)
+    return found.hexdigest()
+
+
+def choose(runs: Sequence[Run], patterns: Sequence[str]) -> List[Run]:
+    """The runs of which the name, with or without seed and setting, fits one of the shell patterns; all without one."""
+    chosen = [
+        run
+        for run in runs
+        if not patterns or any(fnmatchcase(name, p) for name in (run.name, run.key, run.system) for p in patterns)
+    ]
+    if not chosen:
+        raise UserError(f"no run is called {' or '.join(patterns)}; there are {', '.join(run.name for run in runs)}")
+    return chosen
+
+
+def with_predecessors(runs: Sequence[Run]) -> List[Run]:
+    """The runs, each after the one that it starts from, once."""
+    ordered: Dict[str, Run] = {}
+    for run in runs:
+        chain = [run]
+        while chain[-1].before is not None:
+            chain.append(chain[-1].before)
+        ordered.update({member.name: member for member in reversed(chain) if member.name not in ordered})
+    return list(ordered.values())
+
+
+def script(runs: Sequence[Run]) -> str:
+    """The commands of what is missing, for a shell, in an order in which they can be run."""
+    missing = [run for run in with_predecessors(runs) if not run.is_complete()]
+    lines = [shell_line(["cd", str(run.cwd)]) for run in missing[:1] if run.cwd]
+    for run in missing:
+        todo = run.commands()[1:] if run.is_trained() else run.commands()
+        lines += [f"# {run.name}", *map(shell_line, todo)]
+    return "\n".join(lines)

@@ -1,0 +1,124 @@
+"""Completes runs, several at once, also beside other processes that work on the same ones."""
+
+import os
+import time
+from typing import Callable, List, Optional, Sequence
+
+from .commands import RunError, undisturbed
+from .job import Job, lock
+from .progress import Line, duration
+from .runs import Run, with_predecessors
+
+START, DECODING = 10.0, 15.0  # seconds, guesses for the time that is left
+
+
+def run_all(
+    runs: Sequence[Run], jobs: int, line: Line, finished: Callable[[Run], None] = lambda run: None, poll: float = 0.2
+) -> List[Run]:
+    """Complete all runs and those that they start from, `jobs` at once.  What failed is returned after all is done.
+
+    finished: called after each run that was completed here.
+    """
+    return Scheduler(runs, jobs, line, finished).run(poll)
+
+
+class Scheduler:
+    """A run waits, is active, and then complete or failed.  One that another process works on goes on waiting."""
+
+    def __init__(self, runs: Sequence[Run], jobs: int, line: Line, finished: Callable[[Run], None]) -> None:
+        self.jobs, self.line, self.finished = jobs, line, finished
+        self.threads = None if jobs == 1 else max(1, cores() // jobs)
+        self.runs = with_predecessors(runs)
+        self.waiting = [run for run in self.runs if not run.is_complete()]
+        self.active: List[Job] = []
+        self.failed: List[Run] = []
+        self.clock = Clock(jobs)
+
+    def run(self, poll: float) -> List[Run]:
+        before = len(self.runs) - len(self.waiting)
+        if before:
+            self.line.say(f"{before} of {len(self.runs)} systems were trained and decoded before")
+        try:
+            while self.active or any(map(is_ready, self.waiting)):
+                with undisturbed():
+                    self._start_jobs()
+                    self._end_jobs()
+                self._show()
+                if self.active or self.waiting:
+                    time.sleep(poll)
+        finally:
+            self.line.clear()
+            with undisturbed():
+                for job in self.active:
+                    job.close()
+        return self.failed + self.waiting  # what still waits would start from one that failed
+
+    def _start_jobs(self) -> None:
+        for run in list(self.waiting):
+            held = lock(run) if len(self.active) < self.jobs and is_ready(run) else None
+            if held is None:
+                continue
+            self.waiting.remove(run)
+            if run.is_complete():  # another process has just done it
+                held.close()
+            else:
+                self.active.append(Job(run, held, self.threads))
+
+    def _end_jobs(self) -> None:
+        for job in list(self.active):
+            try:
+                if not job.poll():
+                    continue
+                self.line.say(f"{job.run.name}: complete after {duration(time.time() - job.started)}")
+            except RunError as error:
+                self.failed.append(job.run)
+                self.line.say(str(error))
+            job.close()
+            self.active.remove(job)
+            self.clock.note(job)
+            if job.run not in self.failed:
+                self.finished(job.run)
+
+    def _show(self) -> None:
+        done = f"{len(self.runs) - len(self.waiting) - len(self.active)} of {len(self.runs)} done"
+        left = self.clock.seconds_left(self.active, self.waiting)
+        said = [job.describe() for job in self.active]
+        if len(self.active) < self.jobs:
+            said += [f"{run.name} is run by another process" for run in self.waiting if is_ready(run)]
+        self.line.show([*said, done if left is None else f"{done}, {duration(left)} left"])
+
+
+def is_ready(run: Run) -> bool:
+    return run.before is None or run.before.is_complete()
+
+
+def cores() -> int:
+    """That this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+class Clock:
+    """Estimates the time left from the speed of the trainings so far."""
+
+    def __init__(self, jobs: int) -> None:
+        self.jobs = jobs
+        self.finished: List[float] = []  # seconds a training
+
+    def note(self, job: Job) -> None:
+        seconds = job.training_seconds()
+        if seconds is not None:
+            self.finished.append(seconds)
+
+    def seconds_left(self, active: Sequence[Job], waiting: Sequence[Run]) -> Optional[float]:
+        """None as long as nothing is known."""
+        whole = [job.training_seconds() for job in active]
+        known = [seconds for seconds in whole if seconds is not None] or self.finished[-self.jobs :]
+        if not active or not known:
+            return None
+        mean = sum(known) / len(known)
+        running = [
+            job.share_left() * (mean if seconds is None else seconds) + DECODING + (START if seconds is None else 0.0)
+            for job, seconds in zip(active, whole)
+        ]
+        queued = len(waiting) * (mean + START + DECODING)
+        return max(max(running), (sum(running) + queued) / self.jobs)

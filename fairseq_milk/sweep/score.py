@@ -1,0 +1,86 @@
+"""The row of the table for a run that is complete."""
+
+import fcntl
+import json
+from pathlib import Path
+from typing import Any, Dict, List, Sequence
+
+import sacrebleu
+
+from ..files import read_json, write_atomically
+from ..scoring.bootstrap import bleu_sample, interval, mean_sample
+from .runs import Run
+from .table import Result, write_results
+
+RESAMPLES, SEED = 1000, 12345  # as `fairseq-milk score`
+NONE = {"score": None, "AP": None, "AL": None, "DAL": None, "signature": ""}
+
+
+def update_table(runs: Sequence[Run], out: Path) -> List[Result]:
+    """Write the table of those among the runs that are complete.  Several sweeps at once do not lose each other's."""
+    out.mkdir(parents=True, exist_ok=True)
+    with open(out / ".results.lock", "w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        results = [result_of(run) for run in runs if run.is_complete()]
+        write_results(results, out)
+    return results
+
+
+def result_of(run: Run) -> Result:
+    """From what fairseq-generate and the job have recorded; only the intervals are computed here."""
+    summary = read_json(run.summary)
+    trained, done = (read_json(run.folder / name) or {} for name in ("trained.json", "done.json"))
+    bleu, latency = summary["BLEU"] or NONE, summary["latency"] or NONE
+    bounds = intervals(run, bleu["signature"])
+    return Result(
+        system=run.system,
+        setting=run.setting,
+        seed=run.seed,
+        bleu=_figure(bleu["score"]),
+        bleu_low=_figure(bounds["BLEU"][0]),
+        bleu_high=_figure(bounds["BLEU"][1]),
+        dal=_figure(latency["DAL"]),
+        dal_low=_figure(bounds["DAL"][0]),
+        dal_high=_figure(bounds["DAL"][1]),
+        al=_figure(latency["AL"]),
+        ap=_figure(latency["AP"]),
+        n_sentences=summary["sentences"],
+        bleu_signature=bleu["signature"],
+        latency_signature=latency["signature"],
+        train_seconds=_figure(trained.get("seconds")),
+        generate_seconds=_figure(done.get("seconds")),
+        warm_start=run.before.name if run.before else "",
+        checkpoint=str(run.model),
+        log=str(run.summary.with_suffix(".jsonl")),
+        commit=", ".join(dict.fromkeys(record["commit"] for record in (trained, done) if "commit" in record)),
+    )
+
+
+def intervals(run: Run, bleu_signature: str) -> Dict[str, Any]:
+    """95 % of BLEU and DAL, [None, None] where there is no figure.  Kept with the results, with which they go."""
+    kept = run.results / "intervals.json"
+    found = read_json(kept)
+    if isinstance(found, dict):
+        return found
+    with open(run.summary.with_suffix(".jsonl"), encoding="utf-8") as file:
+        lines = [json.loads(line) for line in file]
+    found = {"BLEU": [None, None], "DAL": [None, None]}
+    if bleu_signature:
+        texts = [(line.get("text") or "", line["reference_text"]) for line in lines]
+        sample = bleu_sample(bleu_of(bleu_signature), *zip(*texts))
+        found["BLEU"] = list(interval(sample, RESAMPLES, SEED)[1:])
+    delays = [line["DAL"] for line in lines]
+    if any(delay is not None for delay in delays):
+        found["DAL"] = list(interval(mean_sample(delays), RESAMPLES, SEED)[1:])
+    write_atomically(kept, json.dumps(found) + "\n")
+    return found
+
+
+def bleu_of(signature: str) -> sacrebleu.BLEU:
+    """nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:2.3.1 -> sacreBLEU's BLEU that has it."""
+    parts = dict(part.split(":", 1) for part in signature.split("|"))
+    return sacrebleu.BLEU(tokenize=parts["tok"], lowercase=parts["case"] == "lc")
+
+
+def _figure(value: Any) -> float:
+    return float("nan") if value is None else float(value)

@@ -1,0 +1,24 @@
+"""Which fairseq_milk made a result."""
+
+import subprocess
+from functools import lru_cache
+from pathlib import Path
+
+from ..version import __version__
+
+HERE = Path(__file__).resolve().parent
+
+
+@lru_cache(maxsize=None)
+def source_version() -> str:
+    """The version, and the commit if it runs from its repository: 0.1.0+2f9ae97c1b2d, with -dirty if it was changed."""
+    try:
+        _git("ls-files", "--error-unmatch", Path(__file__).name)  # else it is somebody else's repository
+        return f"{__version__}+{_git('describe', '--always', '--dirty', '--abbrev=12', '--exclude=*')}"
+    except (OSError, subprocess.SubprocessError):
+        return __version__
+
+
+def _git(*arguments: str) -> str:
+    done = subprocess.run(["git", *arguments], cwd=HERE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True)
+    return done.stdout.decode("utf-8", errors="replace").strip()
