@@ -1,0 +1,141 @@
+"""Archives from the web or a folder: what is half there is gone on with, and nothing unverified gets its name."""
+
+import hashlib
+import os
+import re
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from http.client import HTTPException
+from pathlib import Path
+from typing import Any, Optional, Sequence
+
+from examples.prepare.recipe import Archive
+from examples.prepare.steps import Progress
+from fairseq_milk.errors import UserError
+from fairseq_milk.sweep.progress import Line
+
+WAITS = (1, 5, 20, 60)  # seconds before another try; a try that brings nothing new takes the next one
+TIMEOUT = 60  # seconds without a byte
+BLOCK = 1 << 18
+
+
+def fetch(archive: Archive, base: str, folder: Path, line: Line, waits: Sequence[float] = WAITS) -> Path:
+    """The archive in `folder`, verified.  base: a web address, file://... or a folder, whose files are linked."""
+    target = folder / archive.path
+    if target.exists():
+        return target
+    target.parent.mkdir(parents=True, exist_ok=True)
+    local = local_folder(base)
+    if local is not None:
+        source = local.resolve() / archive.path
+        if not source.is_file():
+            raise UserError(f"--base-url {base}: there is no file {archive.path} in it")
+        verify(archive, source, line)
+        if target.is_symlink():  # to a file that is gone
+            target.unlink()
+        target.symlink_to(source)
+        return target
+    partial = target.with_name(target.name + ".partial")
+    download(f"{base.rstrip('/')}/{archive.path}", partial, archive.size, line, waits)
+    try:
+        verify(archive, partial, line)
+    except UserError as error:
+        partial.unlink()
+        raise UserError(f"{error}; the download was removed") from None
+    os.replace(partial, target)
+    return target
+
+
+def local_folder(base: str) -> Optional[Path]:
+    """None for a web address."""
+    address = urllib.parse.urlsplit(base)
+    if address.scheme in ("http", "https"):
+        return None
+    if address.scheme == "file":
+        return Path(urllib.request.url2pathname(address.path))
+    if "://" in base:
+        raise UserError(f"--base-url {base} must begin with http://, https:// or file://, or be a folder")
+    return Path(base)
+
+
+def download(url: str, partial: Path, size: Optional[int], line: Line, waits: Sequence[float]) -> None:
+    """Into `partial`, from its end on, again and again until it is complete or nothing more comes."""
+    failures = 0
+    while True:
+        before = _size(partial)
+        problem = _try(url, partial, size, line)
+        if problem is None:
+            return
+        failures = 0 if _size(partial) > before else failures + 1
+        if failures == len(waits):
+            raise UserError(f"{url}: {problem}; run this again to go on from what is there ({partial})")
+        line.say(f"{url}: {problem}; trying again in {waits[failures]} s")
+        time.sleep(waits[failures])
+
+
+def _try(url: str, partial: Path, size: Optional[int], line: Line) -> Optional[str]:
+    """None if the file is complete, else what was in the way."""
+    have = _size(partial)
+    if size is not None and have == size:
+        return None
+    headers = {"Accept-Encoding": "identity", **({"Range": f"bytes={have}-"} if have else {})}
+    try:
+        with urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=TIMEOUT) as response:
+            total = _total(response)
+            if size is not None and total not in (None, size):
+                raise UserError(f"{url} has {total} bytes and not the {size} of the public release")
+            _append(response, partial, Progress(line, partial.stem, total or 0))
+        if total is not None and _size(partial) != total:
+            return f"the connection ended after {_size(partial)} of {total} bytes"
+        return None
+    except urllib.error.HTTPError as error:
+        if error.code == 416:  # there is nothing after what we have, so it is not the beginning of this file
+            partial.unlink()
+        elif error.code < 500:
+            raise UserError(f"{url}: {error.code} {error.reason}; --base-url names another place to look") from None
+        return f"{error.code} {error.reason}"
+    except (OSError, HTTPException) as error:
+        return str(getattr(error, "reason", error)) or type(error).__name__
+
+
+def _total(response: Any) -> Optional[int]:
+    """The length of the whole file, if the server says so."""
+    span = re.fullmatch(r"bytes \d+-\d+/(\d+)", response.headers.get("Content-Range", ""))
+    length = span.group(1) if span else response.headers.get("Content-Length")
+    return None if length is None else int(length)
+
+
+def _append(response: Any, partial: Path, progress: Progress) -> None:
+    """What arrives is what was asked for (206) or everything from the start (200)."""
+    goes_on = response.status == 206
+    if goes_on:
+        progress.start_at(_size(partial))
+    with open(partial, "ab" if goes_on else "wb") as file:
+        while True:
+            block = response.read(BLOCK)
+            if not block:
+                return
+            file.write(block)
+            progress.add(len(block))
+
+
+def verify(archive: Archive, path: Path, line: Line) -> None:
+    """UserError unless size and digest are those of the public release, as far as they are known."""
+    if archive.size is not None and _size(path) != archive.size:
+        raise UserError(f"{path} has {_size(path)} bytes and not the {archive.size} of the public release")
+    if not archive.digest:
+        return
+    algorithm, _, expected = archive.digest.partition(":")
+    found, progress = hashlib.new(algorithm), Progress(line, f"verifying {path.name}", _size(path))
+    with open(path, "rb") as file:
+        for block in iter(lambda: file.read(BLOCK), b""):
+            found.update(block)
+            progress.add(len(block))
+    if found.hexdigest() != expected:
+        raise UserError(f"{path} is not the file of the public release: its {algorithm} is {found.hexdigest()}")
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0

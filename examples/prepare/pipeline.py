@@ -1,0 +1,197 @@
+"""From a recipe to fairseq's binary data: python -m examples.NAME.prepare [--out FOLDER] [--base-url ADDRESS] ...
+
+    OUT/archives/         what was downloaded, or links to it
+    OUT/raw/NAME.LANG     the text in it; that of the test set is the reference for BLEU
+    OUT/tok/SPLIT.LANG    Moses tokens          OUT/clean/train.LANG  without the pairs that are none
+    OUT/codes             BPE operations        OUT/bpe/SPLIT.LANG    subwords
+    OUT/bin/              for fairseq-train and fairseq-generate
+    OUT/steps/            which of these is finished
+
+What is there is kept: run it again after an interruption, or with other settings, and it makes what is missing.
+"""
+
+import argparse
+import os
+import shutil
+import sys
+from collections import Counter
+from functools import partial
+from pathlib import Path
+from typing import Counter as Counts
+from typing import List, Optional, Sequence, Tuple
+
+from examples.prepare import text
+from examples.prepare.download import fetch
+from examples.prepare.extract import extract
+from examples.prepare.lengths import TOLERANCE, lengths
+from examples.prepare.lines import map_chunks, map_lines, read_lines, total_size
+from examples.prepare.recipe import SPLITS, Bitext, Corpus
+from examples.prepare.steps import Progress, Steps, alone
+from fairseq_milk.errors import UserError
+from fairseq_milk.sweep.commands import exit_code
+from fairseq_milk.sweep.progress import Line
+
+LOST = 0.01  # the share of a training text's lines that a mirror may lack
+
+
+class Preparation:
+    """The steps of one recipe in one folder."""
+
+    def __init__(self, corpus: Corpus, out: Path, base: str, workers: int, line: Line) -> None:
+        self.corpus, self.out, self.base, self.workers, self.line = corpus, out, base, workers, line
+        self.steps = Steps(out / "steps", line)
+
+    def run(self) -> Path:
+        """The folder with the binary data.  What is finished is kept."""
+        self.extract()
+        self.tokenise()
+        self.clean()
+        self.learn()
+        self.segment()
+        return self.binarise()
+
+    def files(self, kind: str, split: str) -> Tuple[Path, Path]:
+        source, target = (self.out / kind / f"{split}.{language}" for language in self.corpus.languages)
+        return source, target
+
+    def progress(self, what: str, paths: Sequence[Path]) -> Progress:
+        return Progress(self.line, what, total_size(paths))
+
+    def extract(self) -> None:
+        for split, bitexts in self.corpus.splits().items():
+            for bitext in bitexts:
+                raw, tolerance = self.files("raw", bitext.name), LOST if split == "train" else 0.0
+                self.steps(f"extract {bitext.name}", bitext, raw, partial(self._extract, bitext, raw, tolerance))
+
+    def _extract(self, bitext: Bitext, raw: Tuple[Path, Path], tolerance: float) -> None:
+        archives = self.out / "archives"
+        for path in bitext.archives():
+            archive = next(archive for archive in self.corpus.archives if archive.path == path)
+            fetch(archive, self.base, archives, self.line)
+        lines = extract(bitext, archives, raw, tolerance)
+        self.line.say(f"{bitext.name}: {lines} sentence pairs")
+
+    def tokenise(self) -> None:
+        for split, bitexts in self.corpus.splits().items():
+            for side, language in enumerate(self.corpus.languages):
+                raw = [self.files("raw", bitext.name)[side] for bitext in bitexts]
+                output = self.files("tok", split)[side]
+                self._map(f"tokenise {split}.{language}", partial(text.tokenise, language=language), raw, output)
+
+    def _map(self, name: str, function: "partial[List[str]]", sources: Sequence[Path], output: Path) -> None:
+        def make() -> None:
+            map_lines(function, sources, output, self.workers, self.progress(name, sources))
+
+        self.steps(name, [], [output], make)
+
+    def clean(self) -> None:
+        outputs, limits = self.files("clean", "train"), (self.corpus.longest, self.corpus.ratio)
+
+        def make() -> None:
+            tokens = self.files("tok", "train")
+            progress = self.progress("clean", tokens)
+            pairs = zip(*(read_lines([path], progress) for path in tokens))
+            read = kept = 0
+            with open(outputs[0], "w", encoding="utf-8") as source, open(outputs[1], "w", encoding="utf-8") as target:
+                for pair in pairs:
+                    read += 1
+                    if text.is_clean(*pair, *limits):
+                        kept += 1
+                        source.write(pair[0] + "\n")
+                        target.write(pair[1] + "\n")
+            if kept == 0:
+                raise UserError(f"none of the {read} training pairs is left after cleaning")
+            paper = f"; the paper has {self.corpus.pairs / 1e6:.1f} million" if self.corpus.pairs else ""
+            self.line.say(f"{kept} of {read} training pairs kept{paper}")
+
+        self.steps("clean", limits, outputs, make)
+
+    def learn(self) -> None:
+        codes, settings = self.out / "codes", (self.corpus.merges, self.corpus.learn_from)
+
+        def make() -> None:
+            sources = self.files("clean", "train")
+            words: Counts[str] = Counter()
+            lines = read_lines(sources, self.progress("count words", sources))
+            for counts in map_chunks(text.count_words, lines, self.workers):
+                words.update(counts)
+            with open(codes, "w", encoding="utf-8", newline="\n") as file:
+                text.learn(words, *settings, file)
+
+        self.steps("learn bpe", settings, [codes], make)
+
+    def segment(self) -> None:
+        for split in SPLITS:
+            sources = self.files("clean" if split == "train" else "tok", split)
+            for source, output in zip(sources, self.files("bpe", split)):
+                self._map(f"segment {output.name}", partial(text.segment, codes=self.out / "codes"), [source], output)
+
+    def binarise(self) -> Path:
+        data, settings = self.out / "bin", (self.corpus.joined, self.corpus.types)
+        self.steps("binarise", settings, [data], partial(self._binarise, data))
+        return data
+
+    def _binarise(self, data: Path) -> None:
+        """fairseq-preprocess, in this process."""
+        from fairseq import options
+        from fairseq_cli import preprocess
+
+        making = data.with_name(data.name + ".partial")
+        for folder in (making, data):
+            shutil.rmtree(folder, ignore_errors=True)
+        words = ["-s", self.corpus.source, "-t", self.corpus.target, "--workers", str(self.workers)]
+        words += ["--destdir", str(making), *(["--joined-dictionary"] if self.corpus.joined else [])]
+        if self.corpus.types:
+            words += ["--nwordssrc", str(self.corpus.types), "--nwordstgt", str(self.corpus.types)]
+        for split in SPLITS:
+            words += [f"--{split}pref", str(self.out / "bpe" / split)]
+        preprocess.main(options.get_preprocessing_parser().parse_args(words))
+        os.replace(making, data)
+
+    def check_lengths(self) -> bool:
+        """Says how long the sources are; False if the paper's were not."""
+        found = list(lengths(self.corpus, self.out / "bpe"))
+        for length in found:
+            self.line.say(length.sentence())
+        return all(abs(length.deviation) <= TOLERANCE for length in found)
+
+
+def describe(corpus: Corpus, base: str, line: Line) -> None:
+    """What --dry-run prints."""
+    line.say(f"from {base}:")
+    for archive in corpus.archives:
+        size = "size unknown" if archive.size is None else f"{archive.size / 1e6:.0f} MB"
+        line.say(f"  {archive.path} ({size}{', ' + archive.digest.partition(':')[0] if archive.digest else ''})")
+    for split, bitexts in corpus.splits().items():
+        line.say(f"{split}: " + ", ".join(f"{bitext.name} ({bitext.lines:,} pairs)" for bitext in bitexts))
+    line.say(f"Moses tokens, training pairs of 1 to {corpus.longest} words and a ratio of {corpus.ratio:g} at most")
+    dictionaries = "one dictionary" if corpus.joined else "two dictionaries"
+    types = f" of {corpus.types} types" if corpus.types else ""
+    line.say(f"{corpus.merges} joint BPE operations, {dictionaries}{types}")
+
+
+def main(corpora: Sequence[Corpus], home: Path, argv: Optional[Sequence[str]] = None) -> int:
+    """The command of a recipe in the folder `home`; the first corpus is the one that is made if none is named."""
+    pairs = {corpus.pair: corpus for corpus in corpora}
+    parser = argparse.ArgumentParser(description=f"Prepare {corpora[0].name} for fairseq.")
+    parser.add_argument("--pair", choices=pairs, default=corpora[0].pair, help=f"languages ({corpora[0].pair})")
+    parser.add_argument("--out", type=Path, help=f"where everything goes ({home}/data/PAIR)")
+    parser.add_argument("--base-url", help=f"a mirror, file://... or a folder ({corpora[0].base_url})")
+    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="processes (one a core)")
+    parser.add_argument("--dry-run", action="store_true", help="say what would be downloaded and done")
+    args = parser.parse_args(argv)
+    corpus = pairs[args.pair]
+    base, out, line = args.base_url or corpus.base_url, args.out or home / "data" / corpus.pair, Line(sys.stdout)
+
+    def body() -> int:
+        if args.workers < 1:
+            raise UserError(f"--workers must be at least 1, got {args.workers}")
+        if args.dry_run:
+            describe(corpus, base, line)
+            return 0
+        with alone(out):
+            preparation = Preparation(corpus, out, base, args.workers, line)
+            line.say(f"fairseq-train's data: {preparation.run()}")
+            return 0 if preparation.check_lengths() else 3
+
+    return exit_code("prepare", body)

@@ -1,0 +1,82 @@
+"""What a recipe declares: where its archives are, which files in them are the corpus, and how the text is cut up."""
+
+from pathlib import PurePosixPath
+from typing import Dict, Mapping, NamedTuple, Optional, Tuple
+
+SPLITS = ("train", "valid", "test")
+
+
+class Archive(NamedTuple):
+    """A file to download.  path: below the base address.  Its size in bytes and digest (sha256:..., md5:...), if known."""
+
+    path: str
+    size: Optional[int] = None
+    digest: str = ""
+
+
+class Bitext(NamedTuple):
+    """Two files of which line n of one is the translation of line n of the other.
+
+    name: of the text files that are made of them.  source, target: ARCHIVE, or ARCHIVE!MEMBER of a tar archive; a
+    member may be compressed (.gz) or marked up (.sgm).  lines: of each in the public release.
+    """
+
+    name: str
+    source: str
+    target: str
+    lines: int
+
+    def archives(self) -> Tuple[str, ...]:
+        return tuple(dict.fromkeys(address.partition("!")[0] for address in (self.source, self.target)))
+
+
+class Corpus(NamedTuple):
+    """A parallel corpus and its preparation.
+
+    merges:     joint BPE operations, learned on both sides of the training set
+    learn_from: words seen less often in it have no say in them
+    joined:     one dictionary for both languages
+    types:      of the dictionary, most frequent first; 0: all
+    longest, ratio: a training pair has 1 to `longest` words on each side, and at most `ratio` times as many on one
+    pairs:      about how many the paper has after cleaning; 0: it does not say
+    full_read:  the paper's DAL of a system that reads everything first, by split: the mean length of its sources
+    """
+
+    name: str
+    source: str
+    target: str
+    base_url: str
+    archives: Tuple[Archive, ...]
+    train: Tuple[Bitext, ...]
+    valid: Tuple[Bitext, ...]
+    test: Tuple[Bitext, ...]
+    merges: int
+    joined: bool
+    types: int = 0
+    learn_from: int = 1
+    longest: int = 250
+    ratio: float = 9.0
+    pairs: int = 0
+    full_read: Mapping[str, float] = {}
+
+    @property
+    def pair(self) -> str:
+        return f"{self.source}-{self.target}"
+
+    @property
+    def languages(self) -> Tuple[str, str]:
+        return self.source, self.target
+
+    def splits(self) -> Dict[str, Tuple[Bitext, ...]]:
+        return {"train": self.train, "valid": self.valid, "test": self.test}
+
+    def bitexts(self) -> Tuple[Bitext, ...]:
+        return self.train + self.valid + self.test
+
+
+def both(archive: str, member: str, lines: int) -> Bitext:
+    """A bitext whose members differ in the language alone: both("a.tgz", "news.de-en.{de,en}", 3)."""
+    stem, _, languages = member.rstrip("}").partition("{")
+    source, target = languages.split(",")
+    suffix = PurePosixPath(stem.rstrip(".")).name
+    return Bitext(suffix, f"{archive}!{stem}{source}", f"{archive}!{stem}{target}", lines)

@@ -1,0 +1,71 @@
+"""Steps that are kept once they are finished: an interrupted preparation goes on where it was."""
+
+import fcntl
+import time
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Callable, Iterator, Sequence
+
+from fairseq_milk.errors import UserError
+from fairseq_milk.files import read_json, write_atomically
+from fairseq_milk.sweep.commands import digest
+from fairseq_milk.sweep.progress import Line, duration
+
+
+class Steps:
+    """A step is its name, its settings and all steps before it: what changes is made anew, and all that follows.
+
+    A stamp is written when a step has finished.  Files without one are those of a step that was interrupted.
+    """
+
+    def __init__(self, folder: Path, line: Line) -> None:
+        self.folder, self.line = folder, line
+        self.past = ""
+
+    def __call__(self, name: str, settings: Any, outputs: Sequence[Path], make: Callable[[], None]) -> None:
+        self.past = digest([self.past, name, settings])
+        stamp = self.folder / f"{name.replace(' ', '-')}.json"
+        if read_json(stamp) == self.past and all(path.exists() for path in outputs):
+            self.line.say(f"{name}: kept")
+            return
+        for path in (stamp.parent, *(output.parent for output in outputs)):
+            path.mkdir(parents=True, exist_ok=True)
+        write_atomically(stamp, '"unfinished"\n')
+        started = time.monotonic()
+        make()
+        write_atomically(stamp, f'"{self.past}"\n')
+        self.line.say(f"{name}: done in {duration(time.monotonic() - started)}")
+
+
+@contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """Nobody else prepares into this folder meanwhile."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with open(folder / ".lock", "w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise UserError(f"{folder} is in use by another process: wait for it, or end it") from None
+        yield
+
+
+class Progress:
+    """How far one step is, by bytes."""
+
+    def __init__(self, line: Line, what: str, total: int) -> None:
+        self.line, self.what, self.total = line, what, total
+        self.done = self.before = 0
+        self.started = time.monotonic()
+
+    def start_at(self, done: int) -> None:
+        """So much was there before."""
+        self.done = self.before = done
+
+    def add(self, amount: int) -> None:
+        self.done += amount
+        seconds = time.monotonic() - self.started
+        parts = [f"{self.what}: {self.done / 1e6:.0f} MB" + (f" of {self.total / 1e6:.0f}" if self.total else "")]
+        if self.total and self.done > self.before:
+            left = seconds * (self.total - self.done) / (self.done - self.before)
+            parts.append(f"{duration(left)} left")
+        self.line.show(parts)

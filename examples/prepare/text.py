@@ -1,0 +1,61 @@
+"""What is done to the text: Moses tokenisation, cleaning, joint BPE.  Each a function of lines."""
+
+from collections import Counter
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, List, TextIO
+from typing import Counter as Counts
+
+from sacremoses import MosesTokenizer
+from subword_nmt.apply_bpe import BPE
+from subword_nmt.learn_bpe import learn_bpe
+
+CACHE = 1_000_000  # words whose segmentation a worker remembers
+
+
+# ---- tokens ---------------------------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=None)
+def moses(language: str) -> Any:
+    return MosesTokenizer(language)
+
+
+def tokenise(lines: List[str], language: str) -> List[str]:
+    """As tokenizer.perl -no-escape, and fairseq's --tokenizer moses --moses-no-dash-splits --moses-no-escape."""
+    return [moses(language).tokenize(line, return_str=True, escape=False) for line in lines]
+
+
+# ---- pairs ----------------------------------------------------------------------------------------------------------
+
+
+def is_clean(source: str, target: str, longest: int, ratio: float) -> bool:
+    """As clean-corpus-n.perl: lengths within bounds and not too different.  And all of it must have been UTF-8."""
+    short, long = sorted((len(source.split()), len(target.split())))
+    return 1 <= short and long <= longest and long <= ratio * short and "\ufffd" not in source + target
+
+
+# ---- subwords -------------------------------------------------------------------------------------------------------
+
+
+def count_words(lines: List[str]) -> Counts[str]:
+    return Counter(word for line in lines for word in line.split(" ") if word)
+
+
+def learn(words: Counts[str], merges: int, learn_from: int, codes: TextIO) -> None:
+    """BPE operations from the words' counts.  subword-nmt shows how far it is."""
+    entries = (f"{word} {count}" for word, count in sorted(words.items()) if count >= learn_from)
+    learn_bpe(entries, codes, merges, is_dict=True)
+
+
+@lru_cache(maxsize=None)
+def load_bpe(codes: Path) -> BPE:
+    with open(codes, encoding="utf-8") as file:
+        return BPE(file)
+
+
+def segment(lines: List[str], codes: Path) -> List[str]:
+    bpe = load_bpe(codes)
+    if len(bpe.cache) > CACHE:
+        bpe.cache.clear()
+    return [bpe.process_line(line) for line in lines]
