@@ -1,0 +1,73 @@
+"""The recipe of examples/verb_final: its systems, its runs for the engine of `fairseq-milk sweep`, and its tables."""
+
+import io
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from examples.verb_final import corpus, recipe, study, tables
+from examples.verb_final.runs import make_run
+from fairseq_milk.sweep.commands import RunError
+from fairseq_milk.sweep.progress import Line
+from fairseq_milk.sweep.table import text_table
+
+
+def test_a_failing_preprocess_leaves_no_data(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(corpus, "command", lambda name: sys.executable)
+    with pytest.raises(RunError, match="failed with exit code"):
+        corpus.prepare_data(tmp_path, recipe.FAST.sizes, Line(io.StringIO()))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_recipe_has_what_the_study_asks() -> None:
+    systems = recipe.systems()
+    assert {"soft", "monotonic", "milk-published", "milk-unpreserved", *recipe.DEMO_SYSTEMS} <= set(systems)
+    assert {recipe.noise_key(n) for n in recipe.NOISES} <= set(systems)
+    assert recipe.LAMBDA in recipe.LAMBDAS
+    settings = [json.dumps(recipe.arguments(system.options)) for system in systems.values()]
+    assert len(set(settings)) == len(settings), "two systems are the same"
+
+
+def test_runs_that_an_earlier_study_has_completed_stay_complete(tmp_path: Path) -> None:
+    """The keys of done.json are those of version 0.1.0, whose studies took days."""
+    system = recipe.systems()["wait-3"]
+    run = make_run(system, 2, recipe.STUDY, tmp_path / "data-0", tmp_path)
+    settings = {
+        "train": recipe.arguments(recipe.train_options(system, recipe.STUDY)),
+        "generate": recipe.arguments(recipe.GENERATE),
+        "checkpoint": recipe.CHECKPOINT,
+        "seed": 2,
+        "data": "data-0",
+    }
+    results = tmp_path / "wait-3-s2" / "results"
+    results.mkdir(parents=True)
+    (results / "generate-test.json").touch()
+    (tmp_path / "wait-3-s2" / "done.json").write_text(json.dumps({"settings": settings, "seconds": 3.0}))
+    assert run.is_complete()
+
+
+def test_a_warm_start_of_the_recipe_is_one_of_the_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    soft = recipe.systems()["soft"]
+    monkeypatch.setattr(recipe, "systems", lambda: {"soft": soft})
+    run = make_run(soft._replace(key="late", after="soft"), 1, recipe.FAST, tmp_path / "data-0", tmp_path)
+    assert run.before == make_run(soft, 1, recipe.FAST, tmp_path / "data-0", tmp_path)
+    assert run.commands()[0][-1] == str(tmp_path / "soft-s1" / "checkpoints" / recipe.CHECKPOINT)
+
+
+def test_arguments() -> None:
+    assert recipe.arguments({"--lr": 3e-3, "--cpu": None, "--noise": 0}) == ["--lr", "0.003", "--cpu", "--noise", "0"]
+
+
+def test_unknown_systems_are_named(capsys: Any, tmp_path: Path) -> None:
+    assert study.main(["--only", "nothing", "--out", str(tmp_path / "out")]) == 2
+    assert "no system is called nothing" in capsys.readouterr().err
+
+
+def test_tables_line_up() -> None:
+    cells = [["system", "DAL"], ["MILk, λ = 0.1", "3.10 (3.00–3.20)"]]
+    lines = text_table(cells).splitlines()
+    assert len({len(line) for line in lines}) == 1
+    assert tables.markdown_table(cells).splitlines()[1] == "| --- | ---: |"
