@@ -1,0 +1,180 @@
+"""`fairseq-milk sweep` with fake fairseq commands: what is run again, what is refused, what is printed and written."""
+
+import json
+import os
+import shlex
+import stat
+import subprocess
+from pathlib import Path
+from typing import Any, Dict, List
+
+import pytest
+import sacrebleu
+
+from fairseq_milk import cli
+from fairseq_milk.scoring.bootstrap import bleu_sample, interval
+from fairseq_milk.sweep.table import Result, read_results
+from tests.fairseq_commands import CRITERION
+from tests.fake_fairseq import install, write_data
+
+FILE = f"""
+name: mine
+data: data-bin
+train: {{arch: milk_rnmt_tiny, criterion: {CRITERION}, max-update: 2, optimizer: adam, adam-betas: "(0.9, 0.98)"}}
+generate: {{beam: 1}}
+systems:
+  start: {{train: {{attention: milk}}}}
+  milk: {{after: start, train: {{attention: milk}}, grid: {{latency-weight: [0.1, 0.2]}}}}
+"""
+NAMES = ["start-s1", "milk-latency-weight=0.1-s1", "milk-latency-weight=0.2-s1"]
+
+
+class Sweep:
+    """A file and its output folder; each call of the command replaces words in the file first."""
+
+    def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        self.folder, self.capsys = folder, capsys
+        self.file, self.out = folder / "my sweep.yaml", folder / "out"
+        write_data(folder / "data-bin")
+
+    def __call__(self, *arguments: Any, code: int = 0, **words: str) -> str:
+        """What it prints on both outputs."""
+        text = FILE
+        for old, new in words.items():
+            assert old in text
+            text = text.replace(old, new)
+        self.file.write_text(text)
+        assert cli.main(["sweep", str(self.file), "--out", str(self.out), *map(str, arguments)]) == code
+        return "".join(self.capsys.readouterr())
+
+    def rows(self) -> List[Result]:
+        """Without the times."""
+        results = read_results(self.out / "results.csv")
+        assert results == read_results(self.out / "results.json")
+        return [result._replace(train_seconds=0.0, generate_seconds=0.0) for result in results]
+
+    def logs(self, name: str) -> Dict[str, int]:
+        """When each run last wrote it."""
+        return {run: (self.out / run / name).stat().st_mtime_ns for run in NAMES}
+
+
+@pytest.fixture
+def sweep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Sweep:
+    install(tmp_path / "bin", monkeypatch)
+    return Sweep(tmp_path, capsys)
+
+
+def test_the_table_of_a_sweep(sweep: Sweep) -> None:
+    said = sweep("--jobs", 2)
+    start, first, second = sweep.rows()
+    assert [start.system, first.system, second.setting] == ["start", "milk", "latency-weight=0.2"]
+    assert (start.warm_start, first.warm_start) == ("", "start-s1")
+    assert first.checkpoint == str(sweep.out / NAMES[1] / "checkpoints" / "checkpoint_best.pt")
+    assert Path(first.log).is_file() and first.n_sentences == 6
+    assert first.bleu != second.bleu and first.dal_low <= first.dal <= first.dal_high
+    assert f"{first.bleu:.1f}" in said and first.latency_signature in said and "results.csv" in said
+    assert "3 of 3 systems were trained and decoded before" in sweep()
+    assert sweep.rows() == [start, first, second]
+
+
+def test_intervals_are_those_of_the_score(sweep: Sweep) -> None:
+    sweep("--only", "start")
+    (row,) = sweep.rows()
+    lines = [json.loads(line) for line in Path(row.log).read_text().splitlines()]
+    texts, references = [line["text"] for line in lines], [line["reference_text"] for line in lines]
+    expected = interval(bleu_sample(sacrebleu.BLEU(), texts, references), 1000, 12345)
+    assert (row.bleu_low, row.bleu_high) == (expected.low, expected.high)
+
+
+@pytest.mark.parametrize("change", ["generate", "test set"])
+def test_other_decoding_decodes_again_and_trains_nothing(sweep: Sweep, change: str) -> None:
+    sweep()
+    before, trained, decoded = sweep.rows(), sweep.logs("train.log"), sweep.logs("generate.log")
+    if change == "test set":
+        write_data(sweep.folder / "data-bin", test="other")
+    sweep(**({"beam: 1": "beam: 1, lenpen: 2"} if change == "generate" else {}))
+    assert sweep.logs("train.log") == trained
+    assert all(sweep.logs("generate.log")[name] != decoded[name] for name in NAMES)
+    assert ([row.bleu for row in sweep.rows()] != [row.bleu for row in before]) == (change == "generate")
+
+
+@pytest.mark.parametrize("change", ["train", "data", "after"])
+def test_other_training_is_refused_until_it_is_asked_for(sweep: Sweep, change: str) -> None:
+    sweep()
+    before, trained = sweep.rows(), sweep.logs("train.log")
+    words = {}
+    if change == "train":
+        words = {"max-update: 2": "max-update: 3"}
+    elif change == "data":
+        write_data(sweep.folder / "data-bin", train="other")
+    else:
+        words = {"start: {train: {attention: milk}}": "start: {train: {attention: milk, noise: 2}}"}
+    said = sweep(code=2, **words)
+    assert "trained with other settings" in said and "--retrain" in said
+    changed = "after" if change == "after" else f"after, {change}"
+    assert f"{NAMES[1]} ({changed} changed)" in said and said.count("\n") == 1
+    assert sweep.logs("train.log") == trained
+    sweep("--retrain", **words)
+    assert all(sweep.logs("train.log")[name] != trained[name] for name in NAMES)
+    assert all(new.bleu != old.bleu for new, old in zip(sweep.rows(), before)) == (change != "data")
+
+
+def test_a_model_that_the_sweep_did_not_make_is_not_thrown_away(sweep: Sweep) -> None:
+    model = sweep.out / NAMES[0] / "checkpoints" / "checkpoint_last.pt"
+    model.parent.mkdir(parents=True)
+    model.touch()
+    assert "trained with other settings" in sweep(code=2)
+    assert model.exists()
+
+
+def test_the_dry_run_can_be_pasted_into_a_shell(sweep: Sweep) -> None:
+    script = sweep("--dry-run")
+    assert not sweep.out.exists()
+    lines = script.splitlines()
+    assert lines[0] == f"cd {shlex.quote(str(sweep.folder))}"
+    assert [line for line in lines if line.startswith("#")] == [f"# {name}" for name in NAMES]
+    subprocess.run(["bash", "-euc", script], check=True, cwd="/")
+    by_hand = [(sweep.out / name / "results" / "generate-test.json").read_text() for name in NAMES]
+    os.rename(sweep.out, sweep.folder / "by hand")
+    sweep()
+    assert [(sweep.out / name / "results" / "generate-test.json").read_text() for name in NAMES] == by_hand
+    assert sweep("--dry-run").strip() == "# nothing is missing"
+    decode_only = sweep("--dry-run", **{"beam: 1": "beam: 2"})
+    assert "fairseq-generate" in decode_only and "fairseq-train" not in decode_only
+
+
+def test_a_slurm_array(sweep: Sweep) -> None:
+    milk = sweep.folder / "bin" / "fairseq-milk"
+    milk.write_text('#!/bin/bash\nprintf "%s\\n" "$@"\n')
+    milk.chmod(milk.stat().st_mode | stat.S_IXUSR)
+    script = sweep.folder / "array.slurm"
+    assert sweep("--slurm", script) == f"sbatch {script}\n"
+    text = script.read_text()
+    assert "#SBATCH --array=0-2\n" in text and "#SBATCH --job-name=mine\n" in text
+    assert f"job0=$(sbatch --parsable --array=0-0 {script})" in text
+    assert f"job1=$(sbatch --parsable --dependency=afterok:$job0 --array=1-2 {script})" in text
+    for task, name in enumerate(NAMES):
+        environment = {**os.environ, "SLURM_ARRAY_TASK_ID": str(task)}
+        done = subprocess.run(["bash", str(script)], check=True, capture_output=True, text=True, env=environment)
+        assert done.stdout.splitlines() == ["sweep", str(sweep.file), "--out", str(sweep.out), "--only", name]
+    sweep()
+    assert sweep("--slurm", script) == "nothing is missing\n"
+
+
+def test_only_some_runs_and_what_they_start_from(sweep: Sweep) -> None:
+    sweep("--only", "milk-*=0.2")
+    assert [row.setting for row in sweep.rows()] == ["", "latency-weight=0.2"]
+    assert "no run is called nothing; there are start-s1, " in sweep("--only", "nothing", code=2)
+
+
+def test_a_failure_is_the_exit_code(sweep: Sweep, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FAKE", "fail")
+    said = sweep(code=1)
+    assert "    there is no such thing\nstart-s1: fairseq-train failed with exit code 1" in said
+    assert f"failed: {', '.join(NAMES)}" in said and sweep.rows() == []
+
+
+def test_bad_arguments_are_one_sentence(sweep: Sweep) -> None:
+    assert sweep("--jobs", 0, code=2) == "fairseq-milk sweep: --jobs must be at least 1, got 0\n"
+    said = sweep(code=2, **{"systems:": "sistems:"})
+    assert said.startswith(f"fairseq-milk sweep: {sweep.file}: unknown key 'sistems'") and said.count("\n") == 1

@@ -1,0 +1,101 @@
+"""The table of a sweep: written whole, read back as it was, and every fault in it named."""
+
+import json
+import math
+from pathlib import Path
+from typing import Any, Dict
+
+import pytest
+
+from fairseq_milk.errors import UserError
+from fairseq_milk.sweep.table import Result, read_results, summary, write_results
+
+ROW = Result(
+    system="milk",
+    setting="latency-weight=0.1",
+    seed=1,
+    bleu=30.1,
+    bleu_low=29.0,
+    bleu_high=31.5,
+    dal=5.25,
+    dal_low=5.0,
+    dal_high=5.5,
+    al=4.0,
+    ap=1 / 3,
+    n_sentences=1000,
+    bleu_signature="nrefs:1|tok:13a",
+    latency_signature="unit:subword|eos:yes",
+    train_seconds=1234.5,
+    generate_seconds=12.0,
+    warm_start="start-s1",
+    checkpoint="milk-s1/checkpoints/checkpoint_best.pt",
+    log="milk-s1/results/generate-test.jsonl",
+    commit="0.1.0+2f9ae97c1b2d",
+)
+
+
+def at(row: Result, folder: Path) -> Result:
+    return row._replace(checkpoint=str(folder / row.checkpoint), log=str(folder / row.log))
+
+
+@pytest.mark.parametrize("name", ["results.csv", "results.json"])
+def test_what_is_written_is_read(tmp_path: Path, name: str) -> None:
+    rows = [ROW, ROW._replace(system='a "b", c', setting="", warm_start="", seed=2, bleu=1e-9)]
+    write_results([at(row, tmp_path) for row in rows], tmp_path)
+    moved = tmp_path.parent / f"{tmp_path.name}-moved"
+    tmp_path.rename(moved)
+    assert read_results(moved / name) == [at(row, moved) for row in rows]
+    assert sorted(path.name for path in moved.iterdir()) == ["results.csv", "results.json"]
+
+
+@pytest.mark.parametrize("name", ["results.csv", "results.json"])
+def test_a_figure_that_could_not_be_had(tmp_path: Path, name: str) -> None:
+    write_results([at(ROW._replace(bleu=math.nan, bleu_signature=""), tmp_path)], tmp_path)
+    (row,) = read_results(tmp_path / name)
+    assert math.isnan(row.bleu) and row.bleu_signature == "" and row.dal == ROW.dal
+    assert "NaN" not in (tmp_path / name).read_text()
+
+
+@pytest.mark.parametrize("name", ["results.csv", "results.json"])
+def test_no_run_is_complete(tmp_path: Path, name: str) -> None:
+    write_results([], tmp_path)
+    assert read_results(tmp_path / name) == []
+
+
+@pytest.mark.parametrize(
+    "change, problem",
+    [
+        ({"dal": "fast"}, "row 1: dal should be a float, got 'fast'"),
+        ({"seed": None}, "row 1: seed should be a int, got None"),
+        ({"system": 3}, "row 1: system should be a str, got 3"),
+    ],
+)
+def test_faults(tmp_path: Path, change: Dict[str, Any], problem: str) -> None:
+    path = tmp_path / "results.json"
+    path.write_text(json.dumps([{**ROW._asdict(), **change}]))
+    with pytest.raises(UserError, match=problem):
+        read_results(path)
+
+
+@pytest.mark.parametrize(
+    "name, content, problem",
+    [
+        ("results.csv", b"system,seed\nmilk,1\n", "row 1: there is no column setting"),
+        ("results.json", b"{", "is not a table of fairseq-milk sweep"),
+        ("results.json", b"{}", "it must be a list of rows"),
+        ("results.json", b"[1]", "it must be a list of rows"),
+        ("results.csv", b"\xff", "is not a table of fairseq-milk sweep"),
+        ("none.csv", None, "cannot be read: No such file"),
+    ],
+)
+def test_what_is_no_table(tmp_path: Path, name: str, content: Any, problem: str) -> None:
+    if content is not None:
+        (tmp_path / name).write_bytes(content)
+    with pytest.raises(UserError, match=problem):
+        read_results(tmp_path / name)
+
+
+def test_the_summary_has_intervals_and_signatures() -> None:
+    said = summary([ROW, ROW._replace(system="wait-k", setting="wait-k=3")])
+    assert "30.1  29.0-31.5  5.25  5.00-5.50  4.00  0.333" in said
+    assert said.endswith("(nrefs:1|tok:13a)\n(unit:subword|eos:yes)")
