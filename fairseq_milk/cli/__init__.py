@@ -16,8 +16,12 @@ class Verb(NamedTuple):
 
 
 VERBS: Dict[str, Verb] = {
+    "check": Verb("fairseq_milk.cli.check", "is a checkpoint, or a training about to begin, sound?"),
+    "plot": Verb("fairseq_milk.cli.plot", "draw quality against latency, schedules and initial delays"),
+    "report": Verb("fairseq_milk.cli.report", "tables, curves and diagrams of a sweep as one HTML file"),
     "score": Verb("fairseq_milk.cli.score", "BLEU and latency of a generation under every convention"),
     "stream": Verb("fairseq_milk.cli.stream", "translate standard input while it arrives"),
+    "sweep": Verb("fairseq_milk.cli.sweep", "train, decode and tabulate the systems of a file over their grids"),
 }
 
 
@@ -26,6 +30,8 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
     argv = list(sys.argv[1:] if argv is None else argv)
     verb = _verb_of(argv)
     args = _parser(verb).parse_args(argv)
+    if sys.stdout is None:  # closed by whoever started the command
+        return _fail(args.verb, "standard output is closed")
     try:
         code = int(importlib.import_module(VERBS[args.verb].module).run(args))
         sys.stdout.flush()

@@ -10,6 +10,12 @@ logger = logging.getLogger(__name__)
 
 PATIENCE = 500  # updates for which training must have been at a standstill
 HARD_PATIENCE = 2000  # the same for validation, whose hard schedule reads everything while a head is still undecided
+WAITS = 0.99  # share of target tokens before which the whole source is read, above which a head only waits
+HURRIES = 1.05  # mean delay, below which a head writes everything after the first source token
+REMEDIES = {
+    "waits": "raise --latency-weight, --noise or --energy-bias",
+    "hurries": "lower --latency-weight, start it later (--latency-after, --latency-ramp) or lower --energy-bias",
+}
 
 
 class CollapseAlarm:
@@ -47,8 +53,8 @@ class CollapseAlarm:
     def _symptoms(self, total: Dict[str, float]) -> Dict[str, bool]:
         tokens, learned = max(total["ntokens"], 1.0), total["learned"] > 0
         return {
-            "waits": learned and self.pressed and total["last_mass"] / tokens > 0.99,
-            "hurries": learned and total["delay"] / tokens < 1.05,
+            "waits": learned and self.pressed and total["last_mass"] / tokens > WAITS,
+            "hurries": learned and total["delay"] / tokens < HURRIES,
         }
 
     @staticmethod
@@ -57,12 +63,9 @@ class CollapseAlarm:
         if name == "waits":
             return (
                 f"{since} the head has read the whole source before every target token although the latency weight is "
-                "above 0: raise --latency-weight, --noise or --energy-bias"
+                f"above 0: {REMEDIES[name]}"
             )
-        return (
-            f"{since} the head has written everything after the first source token: lower --latency-weight, start it "
-            "later (--latency-after, --latency-ramp) or lower --energy-bias"
-        )
+        return f"{since} the head has written everything after the first source token: {REMEDIES[name]}"
 
     def _say(self, words: str) -> None:
         if words not in self.said and not (dist.is_available() and dist.is_initialized() and dist.get_rank() > 0):

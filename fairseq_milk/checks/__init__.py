@@ -1,0 +1,60 @@
+"""Checks of a checkpoint, or of a training before it begins: each one small function, named as in the report."""
+
+from typing import Callable, Dict, Iterator
+
+from .agreement import check_agreement
+from .causality import check_causality
+from .dictionary import check_dictionary
+from .direction import check_direction
+from .finding import FAIL, OK, SKIP, WARN, Finding
+from .gradient import check_gradient
+from .lengths import check_lengths
+from .likelihood import check_likelihood
+from .loading import from_checkpoint, from_training
+from .mass import check_mass
+from .padding import check_padding
+from .policy import check_policy
+from .streaming import check_streaming
+from .subject import Subject, subject
+from .subwords import check_subwords
+
+CHECKS: Dict[str, Callable[[Subject], Finding]] = {
+    "dictionary": check_dictionary,
+    "subwords": check_subwords,
+    "direction": check_direction,
+    "lengths": check_lengths,
+    "padding": check_padding,
+    "likelihood": check_likelihood,
+    "gradient": check_gradient,
+    "mass": check_mass,
+    "agreement": check_agreement,
+    "causality": check_causality,
+    "streaming": check_streaming,
+    "policy": check_policy,
+}
+
+
+def run_checks(subject: Subject) -> Iterator[Finding]:
+    """All of them, one after the other.  What is broken may break a check: that is a finding too."""
+    for name, check in CHECKS.items():
+        try:
+            finding = check(subject)
+        except Exception as error:
+            reason = str(error).strip().splitlines() or [""]
+            finding = Finding(name, FAIL, f"the check could not be made: {type(error).__name__}: {reason[0]}")
+        yield finding
+
+
+__all__ = [
+    "CHECKS",
+    "FAIL",
+    "Finding",
+    "OK",
+    "SKIP",
+    "Subject",
+    "WARN",
+    "from_checkpoint",
+    "from_training",
+    "run_checks",
+    "subject",
+]

@@ -1,0 +1,25 @@
+"""Do model, dictionaries and binary data have the same words?"""
+
+from .finding import FAIL, OK, Finding
+from .subject import Subject
+
+
+def check_dictionary(subject: Subject) -> Finding:
+    """The embeddings have a row for every word, and the data no number beyond the dictionary."""
+    model, task = subject.model, subject.task
+    words = {"source": len(task.source_dictionary), "target": len(task.target_dictionary)}
+    rows = {"source": model.encoder.embedding.num_embeddings, "target": model.decoder.embedding.num_embeddings}
+    largest = {side: max(int(pair[side].max()) for pair in subject.lines) for side in words}
+    figures = {"words": words, "rows": rows, "largest": largest}
+    for side in words:
+        if rows[side] != words[side]:
+            sentence = f"the model has {rows[side]} {side} words and the dictionary {words[side]}"
+            return Finding("dictionary", FAIL, sentence, figures)
+        if largest[side] >= words[side]:
+            sentence = (
+                f"the {side} data have word number {largest[side]} and the dictionary {words[side]} words: they were "
+                "binarised with another dictionary"
+            )
+            return Finding("dictionary", FAIL, sentence, figures)
+    sentence = f"{words['source']} source and {words['target']} target words, in the model and in the data"
+    return Finding("dictionary", OK, sentence, figures)

@@ -1,0 +1,48 @@
+"""Are source and target the right way round?"""
+
+from typing import Any, Dict, Optional
+
+import torch
+
+from .finding import FAIL, OK, WARN, Finding
+from .likelihood import nll_a_token
+from .subject import Subject
+
+FOREIGN = 0.3  # unknown words: text of another language, or split in another way
+RARE = 0.05
+
+
+def check_direction(subject: Subject) -> Finding:
+    """Each side is covered by its dictionary; with one dictionary for both, the model prefers this direction."""
+    unknown = {side: unknown_words(subject, side) for side in ("source", "target")}
+    figures: Dict[str, Any] = {"unknown": unknown, "nll": None}
+    shares = f"{unknown['source']:.1%} of the source and {unknown['target']:.1%} of the target words are unknown"
+    if max(unknown.values()) > FOREIGN:
+        swapped = min(unknown.values()) > FOREIGN
+        why = "source and target seem to be swapped" if swapped else "the text is not what the dictionary was made of"
+        return Finding("direction", FAIL, f"{shares}: {why}", figures)
+    figures["nll"] = both_directions(subject)
+    if figures["nll"] and figures["nll"]["swapped"] < figures["nll"]["given"]:
+        sentence = (
+            "the model predicts the source from the target better than the target from the source "
+            f"({figures['nll']['swapped']:.2f} and {figures['nll']['given']:.2f} nats a token): they are swapped"
+        )
+        return Finding("direction", FAIL, sentence, figures)
+    return Finding("direction", WARN if max(unknown.values()) > RARE else OK, shares, figures)
+
+
+def unknown_words(subject: Subject, side: str) -> float:
+    """The share of UNK among the words of this side."""
+    unk = subject.task.source_dictionary.unk()  # fairseq has the same on both sides
+    words = sum(len(pair[side]) - 1 for pair in subject.lines)  # without EOS
+    return sum(int(pair[side].eq(unk).sum()) for pair in subject.lines) / max(words, 1)
+
+
+@torch.no_grad()
+def both_directions(subject: Subject) -> Optional[Dict[str, float]]:
+    """-log p a token as the data are and swapped; None where the model could not read the other language."""
+    if not subject.trained or subject.task.source_dictionary != subject.task.target_dictionary:
+        return None
+    turned = [{**pair, "source": pair["target"], "target": pair["source"]} for pair in subject.tried]
+    swapped = subject.dataset.collater(turned)
+    return {"given": float(nll_a_token(subject)), "swapped": float(nll_a_token(subject, swapped))}

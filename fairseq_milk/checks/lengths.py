@@ -1,0 +1,29 @@
+"""How much of the data is left out because it is too long, and how much is empty?"""
+
+from .finding import FAIL, OK, WARN, Finding
+from .subject import Subject
+
+TOO_MANY = 0.1  # sentences left out
+
+
+def check_lengths(subject: Subject) -> Finding:
+    """The whole data set against --max-source-positions and --max-target-positions; lengths with EOS."""
+    sizes = {"source": subject.dataset.src_sizes, "target": subject.dataset.tgt_sizes}
+    limits = dict(zip(sizes, subject.task.max_positions()))
+    too_long = (sizes["source"] > limits["source"]) | (sizes["target"] > limits["target"])
+    empty = (sizes["source"] <= 1) | (sizes["target"] <= 1)
+    longest = {side: int(size.max()) for side, size in sizes.items()}
+    left_out = float(too_long.mean())
+    figures = {"longest": longest, "limits": limits, "left_out": left_out, "empty": float(empty.mean())}
+    if left_out > 0:
+        sentence = (
+            f"{left_out:.1%} of the sentences are longer than --max-source-positions {limits['source']} or "
+            f"--max-target-positions {limits['target']} and left out (the longest: {longest['source']} and "
+            f"{longest['target']} tokens)"
+        )
+        return Finding("lengths", FAIL if left_out > TOO_MANY else WARN, sentence, figures)
+    if empty.any():
+        sentence = f"{int(empty.sum())} of {len(empty)} sentence pairs have an empty side"
+        return Finding("lengths", WARN, sentence, figures)
+    sentence = f"no sentence is left out: at most {longest['source']} source and {longest['target']} target tokens"
+    return Finding("lengths", OK, sentence, figures)

@@ -1,0 +1,51 @@
+"""Does the model know these data?  With another dictionary of the same size it loads, and talks nonsense."""
+
+import math
+from collections import Counter
+from typing import Any, Dict, Optional
+
+import torch
+from torch import Tensor
+
+from ..functional.output_loss import label_smoothed_nll
+from .finding import FAIL, OK, WARN, Finding, untrained
+from .subject import Subject
+
+
+def check_likelihood(subject: Subject) -> Finding:
+    """-log p(y|x) a token, in nats, below what knowing nothing (log V) and knowing the frequencies alone would give."""
+    if not subject.trained:
+        return untrained("likelihood")
+    with torch.no_grad():
+        nll = float(nll_a_token(subject))
+    frequencies = Counter(token for pair in subject.lines for token in pair["target"].tolist())
+    guess, ignorance = entropy(frequencies), math.log(len(subject.task.target_dictionary))
+    figures = {"nll": nll, "frequencies": guess, "uniform": ignorance}
+    heard = f"the references cost the model {nll:.2f} nats a token"
+    if not nll < ignorance:
+        sentence = (
+            f"{heard}, more than words drawn at random ({ignorance:.2f}): these are not the dictionaries or not the "
+            "data that it was trained with"
+        )
+        return Finding("likelihood", FAIL, sentence, figures)
+    if nll > guess:
+        sentence = f"{heard}, more than words drawn by their frequency ({guess:.2f}): it has learned little so far"
+        return Finding("likelihood", WARN, sentence, figures)
+    sentence = f"{heard}, words drawn by their frequency would cost {guess:.2f}"
+    return Finding("likelihood", OK, sentence, figures)
+
+
+def nll_a_token(subject: Subject, sample: Optional[Dict[str, Any]] = None) -> Tensor:
+    """-log p(y|x) / |y| of the batch.  The schedule is that of the model's mode: hard in evaluation."""
+    sample = subject.sample if sample is None else sample
+    features = subject.model(**sample["net_input"], features_only=True)[0]
+    output, target = subject.model.decoder.output, sample["target"].flatten()
+    padding = subject.task.target_dictionary.pad()
+    sums = label_smoothed_nll(output.project(features).flatten(0, 1), output.weight, output.bias, target, 0.0, padding)
+    return sums.loss / sample["ntokens"]
+
+
+def entropy(counts: "Counter[int]") -> float:
+    """-sum_v q_v log q_v of the relative frequencies q."""
+    total = sum(counts.values())
+    return -sum(count / total * math.log(count / total) for count in counts.values())

@@ -1,0 +1,65 @@
+"""A subject from a checkpoint, or from the arguments of a training that has not begun."""
+
+import contextlib
+import os
+import sys
+import warnings
+from typing import Iterator, List, Sequence
+
+from fairseq import options, tasks, utils
+from fairseq.dataclass.utils import convert_namespace_to_omegaconf
+
+from ..attention import SimultaneousAttention
+from ..errors import UserError
+from ..generation import load_model
+from .subject import Subject, subject
+
+
+def from_checkpoint(checkpoint: str, data: str, subset: str) -> Subject:
+    model, task = load_model(checkpoint, data)
+    task.load_dataset(subset)
+    return subject(model, task, task.datasets[subset], data, trained=True)
+
+
+def from_training(arguments: Sequence[str]) -> Subject:
+    """The model, data and criterion as `fairseq-train ARGUMENTS` would begin with them; nothing is written."""
+    with command_line(["fairseq-train", *without_plugin(arguments)]), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of hydra, about the defaults of fairseq
+        args = options.parse_args_and_arch(options.get_training_parser())
+        cfg = convert_namespace_to_omegaconf(args)
+    if getattr(cfg.task, "data", None) is None:
+        raise UserError("--train takes the arguments of fairseq-train, and there is no data directory among them")
+    utils.set_torch_seed(cfg.common.seed)
+    task = tasks.setup_task(cfg.task)
+    model, criterion = task.build_model(cfg.model), task.build_criterion(cfg.criterion)
+    if not isinstance(getattr(model.decoder, "attention", None), SimultaneousAttention):
+        raise UserError(f"--arch {args.arch} is not a model of fairseq_milk (--arch milk_rnmt)")
+    split, data = cfg.dataset.train_subset, utils.split_paths(cfg.task.data)[0]
+    task.load_dataset(split, epoch=1)
+    weight = getattr(criterion, "latency_weight", 0.0)
+    return subject(model, task, task.datasets[split], data, trained=False, latency_weight=weight)
+
+
+@contextlib.contextmanager
+def command_line(argv: List[str]) -> Iterator[None]:
+    """fairseq's parser looks at the command line of the process itself (for --user-dir): let it see its own."""
+    before, sys.argv = sys.argv, argv
+    try:
+        yield
+    finally:
+        sys.argv = before
+
+
+def without_plugin(arguments: Sequence[str]) -> List[str]:
+    """Without `--user-dir fairseq_milk`: it is imported already, and fairseq refuses a second copy of it."""
+    kept: List[str] = []
+    for argument in arguments:
+        if kept[-1:] == ["--user-dir"] and is_plugin(argument):
+            kept.pop()
+        elif not (argument.startswith("--user-dir=") and is_plugin(argument)):
+            kept.append(argument)
+    return kept
+
+
+def is_plugin(path: str) -> bool:
+    return os.path.basename(path.rstrip("/")) == "fairseq_milk"

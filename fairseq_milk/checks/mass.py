@@ -1,0 +1,62 @@
+"""Does alpha keep its probability?  The published closed form loses it when the head waits and then writes a burst."""
+
+from typing import List, Tuple
+
+import torch
+from torch import Tensor
+
+from ..functional import expected_alignment
+from .energies import changed_energies
+from .finding import FAIL, OK, WARN, Finding, without_head
+from .subject import Subject
+
+TOLERANCE = 0.01  # of a row's probability
+
+
+def check_mass(subject: Subject) -> Finding:
+    """Rows of alpha sum to 1 and are those of the exact alignment of their energies, under the noise of training."""
+    head = subject.head
+    if head is None:
+        return without_head("mass")
+    alpha, src_lengths, energies = noisy_schedule(subject)
+    lost = (1 - alpha.sum(-1))[subject.written].abs()
+    misplaced = missing(alpha, energies, src_lengths, head.preserve_mass)[subject.written]
+    figures = {"lost": float(lost.mean()), "misplaced": float(misplaced.mean()), "worst": float(lost.max())}
+    noise = f"under the noise of training (n = {head.final_noise:g})"
+    if not figures["misplaced"] < TOLERANCE:
+        sentence = (
+            f"{noise} {figures['misplaced']:.1%} of the stop probability is not where the energies put it, so the "
+            "latency is trained on fiction: use the exact alignment (no --published-alignment)"
+        )
+        return Finding("mass", FAIL, sentence, figures)
+    if figures["lost"] < TOLERANCE:
+        sentence = f"{noise} every row of alpha keeps its probability (at worst {figures['worst']:.1g} is lost)"
+        return Finding("mass", OK, sentence, figures)
+    sentence = (
+        f"{noise} {figures['lost']:.1%} of the stop probability runs off the end of the source (--unpreserved-mass)"
+    )
+    return Finding("mass", WARN, sentence, figures)
+
+
+@torch.no_grad()
+def noisy_schedule(subject: Subject) -> Tuple[Tensor, Tensor, List[Tensor]]:
+    """alpha: (B, I, J), |x|: (B,) and the energies with their noise, (B, J) a target step."""
+    noise = torch.Generator().manual_seed(1)
+
+    def with_noise(e: Tensor) -> Tensor:
+        return e + subject.head.final_noise * torch.randn(e.shape, generator=noise, dtype=e.dtype)
+
+    with changed_energies(subject.head, with_noise) as energies:
+        schedule = subject.schedule(hard=False)
+    return schedule["alpha"], schedule["src_lengths"], energies
+
+
+def missing(alpha: Tensor, energies: List[Tensor], src_lengths: Tensor, preserve_mass: bool) -> Tensor:
+    """sum_j max(0, exact_ij - alpha_ij), exact_i being the exact alignment of the energies.  (B, I)."""
+    exact = torch.zeros_like(alpha[:, 0])
+    exact[:, 0] = 1.0
+    rows = []
+    for i, e in enumerate(energies):
+        exact = expected_alignment(e, exact, src_lengths, preserve_mass)
+        rows.append((exact - alpha[:, i]).clamp(min=0).sum(-1))
+    return torch.stack(rows, dim=1)

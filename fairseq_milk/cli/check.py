@@ -1,0 +1,75 @@
+"""fairseq-milk check: is this checkpoint, or the training that is about to begin, sound?"""
+
+import argparse
+import json
+import logging
+import math
+import time
+from collections import Counter
+from typing import Any, List
+
+from ..checks import FAIL, OK, SKIP, WARN, Finding, Subject, from_checkpoint, from_training, run_checks
+from ..version import __version__
+
+WORDS = {OK: "ok", WARN: "warned", FAIL: "failed", SKIP: "skipped"}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("checkpoint", nargs="?", help="checkpoint of fairseq-train")
+    parser.add_argument("--data", metavar="DIR", help="directory of fairseq-preprocess, for the checkpoint")
+    parser.add_argument("--subset", default="valid", help="the data set to check the checkpoint on (valid)")
+    parser.add_argument("--json", action="store_true", help="machine-readable output")
+    parser.add_argument(
+        "--train",
+        nargs=argparse.REMAINDER,
+        metavar="...",
+        help="instead of a checkpoint, and last: all arguments of a fairseq-train that has not been started",
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """0 if nothing failed, 1 if something did.  What cannot be checked at all ends with 2, as in every verb."""
+    logging.getLogger().setLevel(logging.WARNING)
+    begun = time.perf_counter()
+    findings: List[Finding] = []
+    for finding in run_checks(load(args)):
+        findings.append(finding)
+        if not args.json:
+            print(f"{finding.status.upper():<6}{finding.name:<12}{finding.sentence}", flush=True)
+    failed = any(finding.status == FAIL for finding in findings)
+    seconds = time.perf_counter() - begun
+    if args.json:
+        report = {
+            "passed": not failed,
+            "seconds": round(seconds, 2),
+            "checks": [finding._asdict() for finding in findings],
+            "version": __version__,
+        }
+        print(json.dumps(finite(report), indent=2, ensure_ascii=False))
+    else:
+        print(f"{summary(findings)} in {seconds:.0f} seconds")
+    return int(failed)
+
+
+def load(args: argparse.Namespace) -> Subject:
+    if args.train is not None:
+        if args.checkpoint is not None or args.data is not None:
+            raise ValueError("--train takes the place of a checkpoint and --data: give one or the other")
+        return from_training(args.train)
+    if args.checkpoint is None or args.data is None:
+        raise ValueError("give a checkpoint and its --data DIR, or --train and the arguments of fairseq-train")
+    return from_checkpoint(args.checkpoint, args.data, args.subset)
+
+
+def summary(findings: List[Finding]) -> str:
+    counts = Counter(finding.status for finding in findings)
+    return ", ".join(f"{counts[status]} {word}" for status, word in WORDS.items() if counts[status])
+
+
+def finite(value: Any) -> Any:
+    """JSON has neither infinity nor NaN: null instead."""
+    if isinstance(value, dict):
+        return {key: finite(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
