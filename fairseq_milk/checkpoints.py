@@ -1,19 +1,28 @@
-"""fairseq's checkpoints: which classes may be in one, and that there is never half a one.
+"""fairseq's checkpoints: data and never code, whole and never half.
 
-torch >= 2.6 loads with `weights_only`: plain data and tensors, no code.  Here it is told which further classes a
-fairseq checkpoint holds as data.  Loading stays `weights_only`, so a checkpoint that carries anything else, and with it
-possibly code, is still refused.
+fairseq reads and writes every checkpoint with three functions of its own: in `fairseq-train` (to resume, with
+--restore-file and --finetune-from-model), `fairseq-generate`, `fairseq-interactive`, `fairseq-validate` and in Python.
+`guard_checkpoints` puts those of this module in their place.
 """
 
 import argparse
 import collections
+import os
+import pickle
+import re
+import time
 import typing
 
 import numpy as np
 import omegaconf
 import torch
+from fairseq import checkpoint_utils
 from fairseq.distributed.utils import _TensorPlaceholder
 from fairseq.file_io import PathManager
+
+from .errors import UserError
+
+# ---- what a checkpoint may hold ----------------------------------------------------------------------------------
 
 # of numpy: what rebuilds arrays and scalars
 NUMPY_FUNCTIONS: typing.List[typing.Any] = [np.empty(0).__reduce__()[0], np.float64(0).__reduce__()[0]]
@@ -35,29 +44,154 @@ CLASSES: typing.List[typing.Any] = [
     np.dtype,
     *NUMPY_FUNCTIONS,
     *(type(np.dtype(kind)) for kind in ("i4", "i8", "f4", "f8")),
+    *([omegaconf.base.Metadata] if hasattr(omegaconf.base, "Metadata") else []),
 ]
 OLD_NAMES = [(function, f"numpy.core.multiarray.{function.__name__}") for function in NUMPY_FUNCTIONS]  # numpy < 2
+REBUILDERS = ("_rebuild_tensor", "_rebuild_tensor_v2", "_rebuild_parameter")  # of torch's tensors
+# torch >= 2.6 loads `weights_only`, plain data and tensors, and can be told which further classes are data
+HAS_ALLOW_LIST = tuple(int(part) for part in torch.__version__.split(".")[:2]) >= (2, 6)
 
 
 def allow_fairseq_checkpoints() -> None:
-    """Allow-list exactly `CLASSES`, where torch has such a list."""
-    if hasattr(torch.serialization, "add_safe_globals"):
-        metadata = [omegaconf.base.Metadata] if hasattr(omegaconf.base, "Metadata") else []
-        torch.serialization.add_safe_globals(CLASSES + OLD_NAMES + metadata)
+    """Allow-list exactly `CLASSES`.  What carries anything else, and with it possibly code, is still refused."""
+    if HAS_ALLOW_LIST:
+        torch.serialization.add_safe_globals(CLASSES + OLD_NAMES)
 
 
+class DataPickle:
+    """Python's pickle restricted to the same classes, for an older torch."""
+
+    names = {
+        "collections.OrderedDict",
+        *(f"{kind.__module__}.{getattr(kind, '__qualname__', 'Any')}" for kind in CLASSES),
+        *(f"__builtin__.{kind.__name__}" for kind in (dict, int, list)),  # as Python 2 called them, and so does torch
+        *(name for _, name in OLD_NAMES),
+        *(f"torch._utils.{name}" for name in REBUILDERS),  # torch finds its storages itself
+        "torch.Size",
+        "torch.device",
+    }
+
+    class Unpickler(pickle.Unpickler):
+        def find_class(self, module: str, name: str) -> typing.Any:
+            if f"{module}.{name}" not in DataPickle.names:
+                raise pickle.UnpicklingError(f"unsupported GLOBAL {module}.{name}")
+            return super().find_class(module, name)
+
+    @classmethod
+    def load(cls, file: typing.Any, **options: typing.Any) -> typing.Any:
+        return cls.Unpickler(file, **options).load()
+
+
+DATA_ONLY: typing.Dict[str, typing.Any] = {"weights_only": True} if HAS_ALLOW_LIST else {"pickle_module": DataPickle}
+
+# ---- reading -----------------------------------------------------------------------------------------------------
+
+_load = checkpoint_utils.load_checkpoint_to_cpu
+
+
+def check_checkpoint(path: str) -> None:
+    """UserError for a file that is not a whole checkpoint of `fairseq-train`, or that holds anything but data.
+
+    torch is told to load data only, whatever its version and its environment would have it do by default.
+    """
+    if os.path.getsize(path) == 0:
+        raise UserError(f"{path} is empty: it is no checkpoint")
+    try:
+        state = torch.load(path, map_location="cpu", **DATA_ONLY)
+    except Exception as error:  # torch, pickle and zipfile each have their own
+        code = re.search(r"GLOBAL (\S+)", str(error))
+        if code is not None:
+            raise UserError(f"{path} is refused: it holds {code.group(1)}, which may run code") from error
+        raise UserError(f"{path} is no checkpoint, or only a part of one: {first_line(error)}") from error
+    for part, keys in (("parameters", ("model",)), ("configuration", ("cfg", "args"))):
+        if not isinstance(state, dict) or all(state.get(key) is None for key in keys):
+            raise UserError(f"{path} is no checkpoint of fairseq-train: it has no {part}")
+
+
+def load_data_only(path: str, *args: typing.Any, **kwargs: typing.Any) -> typing.Dict[str, typing.Any]:
+    """fairseq's `load_checkpoint_to_cpu`, once the file is known to be harmless.  It is read twice."""
+    local = PathManager.get_local_path(path)
+    if os.path.isfile(local):
+        check_checkpoint(local)
+    try:
+        state: typing.Dict[str, typing.Any] = _load(path, *args, **kwargs)
+    except (AttributeError, KeyError, TypeError, ValueError, omegaconf.errors.OmegaConfBaseException) as error:
+        reason = f"{type(error).__name__} {first_line(error)}"
+        raise UserError(f"{path} is not of a version of fairseq that this one can read: {reason}") from error
+    return state
+
+
+# ---- writing -----------------------------------------------------------------------------------------------------
+
+ATTEMPTS, PAUSE = 3, 2.5  # fairseq's; seconds
+
+_save = checkpoint_utils.torch_persistent_save
 _copy = PathManager.copy
 
 
+def save_whole(obj: typing.Any, filename: str, async_write: bool = False) -> None:
+    """fairseq's `torch_persistent_save`, in which each attempt has a file of its own.
+
+    fairseq's attempts share one: a second attempt is appended to what the first has left, and cannot be read.
+    """
+    if async_write or not PathManager.supports_rename(filename):
+        _save(obj, filename, async_write)
+        return
+    for attempt in range(1, ATTEMPTS + 1):
+        try:
+            return replace_whole(filename, lambda temporary: save_to(temporary, obj))
+        except UserError:
+            if attempt == ATTEMPTS:
+                raise
+            time.sleep(PAUSE)
+
+
+def save_to(path: str, obj: typing.Any) -> None:
+    with open(path, "wb") as file:  # given the path alone, torch would not say what the operating system said
+        torch.save(obj, file)
+
+
 def copy_whole(src_path: str, dst_path: str, overwrite: bool = False) -> bool:
-    """fairseq's copy, in two steps: whoever is killed between them leaves the old file as it was."""
+    """fairseq's `PathManager.copy`, with which it makes checkpoint_last.pt over the old one."""
     if not (overwrite and PathManager.supports_rename(dst_path)):
         return bool(_copy(src_path, dst_path, overwrite))
-    copied = _copy(src_path, f"{dst_path}.tmp", overwrite=True)
-    PathManager.rename(f"{dst_path}.tmp", dst_path)
-    return bool(copied)
+    replace_whole(dst_path, lambda temporary: _copy(src_path, temporary, overwrite=True))
+    return True
 
 
-def keep_checkpoints_whole() -> None:
-    """fairseq makes checkpoint_last.pt by copying over the old one; a kill would leave nothing to resume from."""
+def replace_whole(path: str, write: typing.Callable[[str], object]) -> None:
+    """`write` a temporary file, which then takes the place of `path` at once.
+
+    Whoever is killed leaves the old file as it was, and so does a full disk, which is said in a sentence.
+    """
+    temporary = f"{path}.tmp"
+    try:
+        write(temporary)
+        PathManager.rename(temporary, path)
+    except (OSError, RuntimeError) as error:  # RuntimeError: torch's
+        if os.path.exists(temporary):
+            os.remove(temporary)
+        reason = system_error(error)
+        raise UserError(f"{path} could not be written: {reason}; the checkpoint before it is untouched") from error
+
+
+def system_error(error: BaseException) -> str:
+    """The operating system's word for it, which torch buries under its own."""
+    cause: typing.Optional[BaseException] = error
+    while cause is not None:
+        if isinstance(cause, OSError) and cause.strerror:
+            return cause.strerror
+        cause = cause.__context__
+    return first_line(error)
+
+
+def first_line(error: BaseException) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]
+
+
+def guard_checkpoints() -> None:
+    """From here on fairseq reads and writes as above."""
+    allow_fairseq_checkpoints()
+    checkpoint_utils.load_checkpoint_to_cpu = load_data_only
+    checkpoint_utils.torch_persistent_save = save_whole
     PathManager.copy = staticmethod(copy_whole)

@@ -1,9 +1,8 @@
 """Everything that is known to fairseq by name: importing this registers it."""
 
-from .checkpoints import allow_fairseq_checkpoints, keep_checkpoints_whole
+from .checkpoints import guard_checkpoints
 
-allow_fairseq_checkpoints()
-keep_checkpoints_whole()
+guard_checkpoints()
 
 from . import criterions, optim  # noqa: E402
 from .models import milk_rnmt  # noqa: E402

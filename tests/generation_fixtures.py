@@ -103,7 +103,10 @@ class Plain(NamedTuple):
 
 @pytest.fixture(scope="session")
 def plain(tmp_path_factory: pytest.TempPathFactory) -> Plain:
-    folder = tmp_path_factory.mktemp("plain")
+    return make_plain(tmp_path_factory.mktemp("plain"))
+
+
+def make_plain(folder: Path) -> Plain:
     data = make_corpus(folder)
     more = ["--attention", "waitk", "--wait-k", 2, "--disable-validation"]
     run("fairseq-train", *training(data, folder / "model", *more, max_update=4))

@@ -95,10 +95,10 @@ def test_bad_input_is_said_in_a_sentence(plain: Plain, translators: Translators,
     data = ["--data", plain.bin]
     for arguments, sentence in [
         (["nowhere.pt", *data], "there is no checkpoint nowhere.pt"),
-        ([garbage, *data], f"{garbage} cannot be loaded with the dictionaries of {plain.bin}: "),
-        ([other, *data], f"{other} cannot be loaded with the dictionaries of {plain.bin}: "),
+        ([garbage, *data], f"{garbage} is no checkpoint, or only a part of one: "),
+        ([other, *data], f"{other} is no checkpoint of fairseq-train: it has no parameters"),
         ([plain.checkpoint, "--data", tmp_path / "none"], "there is no data directory"),
-        ([plain.checkpoint, "--data", translators.corpus.bin], "cannot be loaded with the dictionaries of"),
+        ([plain.checkpoint, "--data", translators.corpus.bin], "the checkpoint does not fit the dictionaries"),
         ([plain.checkpoint, *data, "--head-threshold", 2], "--head-threshold must lie between 0 and 1, got 2.0"),
         ([plain.checkpoint, *data, "--head-threshold", 0.2], "--head-threshold is for models with a learned head"),
         ([plain.checkpoint, *data, "--bpe-codes", "nowhere"], "there is no file of BPE codes nowhere"),

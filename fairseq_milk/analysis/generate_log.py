@@ -65,7 +65,7 @@ def _read_json_lines(path: str, lines: Iterable[str]) -> List[Record]:
             record = Record.from_dict(fields)
             if record.id in records:
                 raise ValueError(f"sentence {record.id} appears a second time")
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:  # RecursionError: brackets in brackets without end
             raise ValueError(f"{path}, line {number}: {error}") from None
         records[record.id] = record
     return list(records.values())

@@ -12,6 +12,8 @@ from ..scoring import CONVENTIONS, PAPER, Convention, Latency, sentence_latency,
 from ..scoring.bootstrap import Sample, bleu_sample, difference, interval, mean_sample
 from ..scoring.latency import LENGTHS, UNITS
 
+MOST_RESAMPLES = 10**6  # minutes
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", help="log of fairseq-generate, or generate-<subset>.jsonl")
@@ -36,8 +38,8 @@ class Scored(NamedTuple):
 
 
 def run(args: argparse.Namespace) -> int:
-    if args.bootstrap < 0:
-        raise ValueError(f"--bootstrap must not be negative, got {args.bootstrap}")
+    if not 0 <= args.bootstrap <= MOST_RESAMPLES:
+        raise ValueError(f"--bootstrap must lie between 0 and {MOST_RESAMPLES}, got {args.bootstrap}")
     if args.seed < 0:
         raise ValueError(f"--seed must not be negative, got {args.seed}")
     chosen = _chosen(args)

@@ -8,6 +8,7 @@ import os
 import sys
 from typing import Callable, Iterable, Iterator, Optional
 
+from ..errors import UserError
 from ..generation import WordSession, add_knobs, check_knobs, configure_head, decoding_options, load_model, load_words
 from ..generation.loading import build_moses
 
@@ -32,11 +33,13 @@ def add_text_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     logging.getLogger().setLevel(logging.WARNING)
     check_knobs(args)
+    options = decoding_options(args, max_len_a=args.max_len_a, max_len_b=args.max_len_b)
+    if sys.stdin is None:
+        raise UserError("standard input is closed")
     model, task = load_model(args.checkpoint, args.data)
     configure_head(model.decoder.attention, args)
     tokenizer = build_moses(task, args.moses_no_dash_splits, args.moses_no_escape) if args.tokenizer else None
     source, target = load_words(task, args.data, args.bpe_codes, tokenizer)
-    options = decoding_options(args, max_len_a=args.max_len_a, max_len_b=args.max_len_b)
     terminal = sys.stdin.isatty() and sys.stdout.isatty()
     live = LiveTranslation(lambda: WordSession(model, source, target, options), args.verbose, terminal)
     fd = sys.stdin.fileno()

@@ -22,7 +22,7 @@ from fairseq.dataclass import ChoiceEnum
 from fairseq.logging import metrics
 from torch import Tensor
 
-from ..errors import UserError
+from ..errors import UserError, check_numbers, require
 from ..functional import (
     average_lagging,
     average_proportion,
@@ -74,13 +74,14 @@ class LatencyAugmentedCriterion(LabelSmoothedCrossEntropyCriterion):
         latency_ramp: int = 0,
     ) -> None:
         super().__init__(task, sentence_avg, label_smoothing, ignore_prefix_size, report_accuracy)
-        if not 0 <= latency_weight < float("inf"):
-            raise UserError(f"--latency-weight must be 0 or a positive number, got {latency_weight}")
-        if not 0 <= label_smoothing < 1:
-            raise UserError(f"--label-smoothing must be at least 0 and below 1, got {label_smoothing}")
-        for option, value in (("--latency-after", latency_after), ("--latency-ramp", latency_ramp)):
-            if value < 0:
-                raise UserError(f"{option} must be 0 or a number of updates, got {value}")
+        positive = 0 <= latency_weight < float("inf")
+        require(positive, "latency_weight", latency_weight, "must be 0 or a positive number")
+        require(0 <= label_smoothing < 1, "label_smoothing", label_smoothing, "must be at least 0 and below 1")
+        updates = {"latency_after": latency_after, "latency_ramp": latency_ramp}
+        for option, value in updates.items():
+            require(value >= 0, option, value, "must be 0 or a number of updates")
+        require(ignore_prefix_size >= 0, "ignore_prefix_size", ignore_prefix_size, "must be 0 or a number of tokens")
+        check_numbers({**updates, "latency_weight": latency_weight, "ignore_prefix_size": ignore_prefix_size})
         ALARM.reset()
         self.latency_weight = latency_weight
         self.latency_cost = LATENCIES[str(latency_metric)]

@@ -3,7 +3,7 @@
 from .decoding import DecodingOptions, Hypothesis, translate
 from .generator import AlignedBeamSearch, SimultaneousGenerator, full_read
 from .knobs import DecodingKnobs, add_knobs, check_knobs, configure_head, decoding_options
-from .loading import load_model, load_words
+from .loading import attention_of, load_model, load_words, refuse_fairseq_models
 from .session import StreamingSession, Written
 from .words import SourceWords, TargetText, WordSession
 
@@ -19,11 +19,13 @@ __all__ = [
     "WordSession",
     "Written",
     "add_knobs",
+    "attention_of",
     "check_knobs",
     "configure_head",
     "decoding_options",
     "full_read",
     "load_model",
     "load_words",
+    "refuse_fairseq_models",
     "translate",
 ]

@@ -1,13 +1,13 @@
 """Decode-time knobs: the same names, defaults and help for `fairseq-generate`, `fairseq-milk stream` and the agent."""
 
 from argparse import ArgumentParser
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, Optional
 
 from fairseq.dataclass import FairseqDataclass
 from fairseq.dataclass.utils import gen_parser_from_dataclass
 
-from ..errors import UserError
+from ..errors import UserError, check_numbers, require
 from .decoding import DecodingOptions
 
 THRESHOLD = 0.5  # of the head's probability: where its energy changes sign, as in training
@@ -40,14 +40,12 @@ def add_knobs(parser: ArgumentParser) -> None:
 
 def check_knobs(knobs: Any) -> None:
     """Refuse what cannot work, before anything is loaded.  knobs: a DecodingKnobs or anything with its attributes."""
-    if not 0 < knobs.head_threshold < 1:
-        raise UserError(f"--head-threshold must lie between 0 and 1, got {knobs.head_threshold}")
-    if knobs.min_wait < 1:
-        raise UserError(f"--min-wait must be at least 1, got {knobs.min_wait}")
-    if knobs.max_consecutive_writes < 0:
-        raise UserError(f"--max-consecutive-writes must be 0 or a positive number, got {knobs.max_consecutive_writes}")
-    if knobs.decode_k is not None and knobs.decode_k < 1:
-        raise UserError(f"--decode-k must be at least 1, got {knobs.decode_k}")
+    threshold, writes, k = knobs.head_threshold, knobs.max_consecutive_writes, knobs.decode_k
+    require(0 < threshold < 1, "head_threshold", threshold, "must lie between 0 and 1")
+    require(knobs.min_wait >= 1, "min_wait", knobs.min_wait, "must be at least 1")
+    require(writes >= 0, "max_consecutive_writes", writes, "must be 0 or a positive number")
+    require(k is None or k >= 1, "decode_k", k, "must be at least 1")
+    check_numbers({knob.name: getattr(knobs, knob.name) for knob in fields(DecodingKnobs) if knob.name != "_name"})
 
 
 def configure_head(attention: Any, knobs: Any) -> None:
@@ -64,6 +62,19 @@ def configure_head(attention: Any, knobs: Any) -> None:
 
 def decoding_options(knobs: Any, **limits: Any) -> DecodingOptions:
     """The knobs as the decoder takes them.  limits: max_len_a and the like."""
-    return DecodingOptions(
+    options = DecodingOptions(
         min_wait=knobs.min_wait, max_writes=knobs.max_consecutive_writes, early_eos=not knobs.no_early_eos, **limits
     )
+    check_limits(options)
+    return options
+
+
+def check_limits(options: DecodingOptions) -> None:
+    """Every translation must come to an end."""
+    for name in ("max_len_a", "max_len_b", "min_len"):
+        require(getattr(options, name) >= 0, name, getattr(options, name), "must be 0 or a positive number")
+        check_numbers({name: getattr(options, name)})
+    shortest = options.max_len_a + options.max_len_b  # the limit for a source of one token
+    allowed = f"must be at most {shortest:g}, which --max-len-a and --max-len-b allow a source of one token"
+    require(options.min_len <= max(shortest, 1), "min_len", options.min_len, allowed)
+    require(options.unk_penalty > float("-inf"), "unkpen", options.unk_penalty, "must be a number")

@@ -3,11 +3,15 @@
 import glob
 import os
 from argparse import Namespace
-from typing import Any, Optional, Tuple
+from typing import Any, Dict, Optional, Tuple
 
 from fairseq import checkpoint_utils
 from fairseq.data import encoders
+from fairseq.models import ARCH_MODEL_REGISTRY
+from omegaconf import OmegaConf
 
+from ..attention import SimultaneousAttention
+from ..checkpoints import first_line
 from ..errors import UserError
 from ..scoring.records import BPE, find_marker
 from .words import SourceWords, TargetText
@@ -20,17 +24,43 @@ def load_model(checkpoint: str, data: str) -> Tuple[Any, Any]:
     """
     if not os.path.isfile(checkpoint):
         raise UserError(f"there is no checkpoint {checkpoint}")
+    overrides = {"data": data}
     try:
-        models, _, task = checkpoint_utils.load_model_ensemble_and_task([checkpoint], arg_overrides={"data": data})
+        state = checkpoint_utils.load_checkpoint_to_cpu(checkpoint, overrides)
+        refuse_fairseq_models(saved_model(state))
+        models, _, task = checkpoint_utils.load_model_ensemble_and_task([checkpoint], overrides, state=state)
     except UserError:
         raise
-    except Exception as error:  # torch, pickle and zipfile each have their own
-        reason = str(error).strip().splitlines() or [type(error).__name__]
-        raise UserError(f"{checkpoint} cannot be loaded with the dictionaries of {data}: {reason[0]}") from error
+    except Exception as error:  # fairseq's own, of many kinds
+        raise UserError(
+            f"{checkpoint} cannot be loaded with the dictionaries of {data}: {first_line(error)}"
+        ) from error
     model = models[0]
-    if not hasattr(getattr(model, "decoder", None), "attention"):
+    if not isinstance(attention_of(model), SimultaneousAttention):
         raise UserError(f"{checkpoint} is a {type(model).__name__}, not a model of fairseq_milk (--arch milk_rnmt)")
     return model.eval(), task
+
+
+def attention_of(model: Any) -> Any:
+    return getattr(getattr(model, "decoder", None), "attention", None)
+
+
+def saved_model(state: Dict[str, Any]) -> Any:
+    """The model's configuration in a checkpoint, old (a Namespace of everything) or new."""
+    return state["cfg"]["model"] if state.get("args") is None else state["args"]
+
+
+def refuse_fairseq_models(cfg: Any) -> None:
+    """Before one is built: some evaluate their options as Python, which a checkpoint may have brought along."""
+    architecture = getattr(cfg, "_name", None) or getattr(cfg, "arch", None)
+    if architecture is None and OmegaConf.is_config(cfg) and len(cfg) == 1:
+        architecture = next(iter(cfg))  # of a folder of fairseq-hydra-train
+    kind = ARCH_MODEL_REGISTRY.get(architecture)
+    if kind is None or kind.__module__.split(".")[0] == "fairseq":
+        raise UserError(
+            f"'{architecture}' is not a model of fairseq_milk (--arch milk_rnmt and its sizes): "
+            "use --task translation for fairseq's own"
+        )
 
 
 def load_words(

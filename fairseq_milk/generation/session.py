@@ -14,11 +14,13 @@ class Written(NamedTuple):
     token: int
     delay: int  # source tokens read when it was written
     score: float
-    attention: List[float]  # over the source tokens read
 
 
 class StreamingSession:
     """Holds the states of encoder and decoder: a token costs the same wherever it stands, but for the attention itself.
+
+    Its memory is what the attention can look back to: for each source token the encoder's state and a key for each
+    energy of the mechanism, 4 (hidden_size + energies x energy_dim) bytes, in buffers that double when they are full.
 
     >>> session = StreamingSession(model)                                                         # doctest: +SKIP
     >>> for token in source: print(session.push(token))     # the last token is EOS                 # doctest: +SKIP
@@ -56,6 +58,6 @@ class StreamingSession:
             if step is None:
                 continue
             token, delay = int(step.tokens), int(step.delays)
-            written.append(Written(token, delay, float(step.scores), step.beta[0, :delay].tolist()))
+            written.append(Written(token, delay, float(step.scores)))
             self.done = token == self.decoding.eos
         return written

@@ -42,8 +42,9 @@ class TargetText:
     def begin(self) -> None:
         """A new sentence."""
         self.subwords: List[str] = []  # of the word under construction
-        self.words: List[str] = []
+        self.words: List[str] = []  # of the sentence, where a detokeniser has to see them again
         self.text = ""
+        self.begun = False
 
     def add(self, token: int) -> str:
         """What this token adds to the text, with the space in front of it; often nothing."""
@@ -59,19 +60,21 @@ class TargetText:
         """What was kept back."""
         text = self._release() if self.subwords else ""
         if self.words[-1:] == [GLUE]:
-            text += self._grow()
+            text += self._detokenise()
         return text
 
     def _release(self) -> str:
-        self.words += join_words(self.subwords, self.marker).split()
+        words = join_words(self.subwords, self.marker).split()
         self.subwords = []
-        return "" if self.tokenizer is not None and self.words[-1:] == [GLUE] else self._grow()
+        if self.tokenizer is None:
+            before, self.begun = self.begun, self.begun or bool(words)
+            return (" " if before and words else "") + " ".join(words)
+        self.words += words
+        return "" if self.words[-1:] == [GLUE] else self._detokenise()
 
-    def _grow(self) -> str:
+    def _detokenise(self) -> str:
         """The difference to the text before.  Should the detokeniser change what is out already, it stays as it is."""
-        text = " ".join(self.words)
-        if self.tokenizer is not None:
-            text = self.tokenizer.decode(text)
+        text = self.tokenizer.decode(" ".join(self.words))
         before, self.text = self.text, text
         return text[len(before) :] if text.startswith(before) else " " + self.words[-1]
 

@@ -7,7 +7,10 @@ from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from fairseq.dataclass.utils import merge_with_parent
 
 from ..attention import ATTENTIONS, AttentionOptions
-from ..errors import UserError
+from ..errors import UserError, check_numbers, require
+
+DEEPEST, WIDEST = 1000, 2**16  # no more layers and units than any memory holds
+SLOWEST = 1e-9  # a rate below it would be 0 in float32
 
 
 @dataclass
@@ -86,25 +89,23 @@ class MilkRNMTConfig(FairseqDataclass):
     def check(self) -> None:
         """Refuse what cannot work, before any data is read."""
         for name in ("encoder_layers", "decoder_layers", "embed_dim", "hidden_size", "energy_dim"):
-            _require(getattr(self, name) >= 1, name, getattr(self, name), "must be at least 1")
-        _require(0 <= self.dropout < 1, "dropout", self.dropout, "must be at least 0 and below 1")
-        _require(0 <= self.cell_clip < float("inf"), "cell_clip", self.cell_clip, "must be 0 or a positive number")
-        _require(0 <= self.noise < float("inf"), "noise", self.noise, "must be 0 or a positive number")
-        _require(self.noise_ramp >= 0, "noise_ramp", self.noise_ramp, "must be 0 or a number of updates")
-        _require(abs(self.energy_bias) < float("inf"), "energy_bias", self.energy_bias, "must be a finite number")
-        _require(0 < self.head_pace < float("inf"), "head_pace", self.head_pace, "must be a positive number")
-        _require(self.chunk_size >= 1, "chunk_size", self.chunk_size, "must be at least 1")
-        _require(self.wait_k >= 1, "wait_k", self.wait_k, "must be at least 1")
-        _require(
-            0 < self.emission_rate < float("inf"), "emission_rate", self.emission_rate, "must be a positive number"
-        )
+            most = DEEPEST if name.endswith("layers") else WIDEST
+            require(getattr(self, name) >= 1, name, getattr(self, name), "must be at least 1")
+            require(getattr(self, name) <= most, name, getattr(self, name), f"must be at most {most}")
+        require(0 <= self.dropout < 1, "dropout", self.dropout, "must be at least 0 and below 1")
+        require(0 <= self.cell_clip < float("inf"), "cell_clip", self.cell_clip, "must be 0 or a positive number")
+        require(0 <= self.noise < float("inf"), "noise", self.noise, "must be 0 or a positive number")
+        require(self.noise_ramp >= 0, "noise_ramp", self.noise_ramp, "must be 0 or a number of updates")
+        require(abs(self.energy_bias) < float("inf"), "energy_bias", self.energy_bias, "must be a finite number")
+        require(0 < self.head_pace < float("inf"), "head_pace", self.head_pace, "must be a positive number")
+        require(self.head_pace >= SLOWEST, "head_pace", self.head_pace, f"must be at least {SLOWEST}")
+        require(self.chunk_size >= 1, "chunk_size", self.chunk_size, "must be at least 1")
+        require(self.wait_k >= 1, "wait_k", self.wait_k, "must be at least 1")
+        require(0 < self.emission_rate < float("inf"), "emission_rate", self.emission_rate, "must be a positive number")
+        require(self.emission_rate >= SLOWEST, "emission_rate", self.emission_rate, f"must be at least {SLOWEST}")
+        check_numbers({f.name: getattr(self, f.name) for f in fields(self)})
         if self.encoder_bidirectional and self.attention != "soft":
             raise UserError(
                 f"--encoder-bidirectional reads the whole source before the first word is written, so it goes with "
                 f"--attention soft only, not with --attention {self.attention}"
             )
-
-
-def _require(condition: bool, name: str, value: object, what: str) -> None:
-    if not condition:
-        raise UserError(f"--{name.replace('_', '-')} {what}, got {value}")

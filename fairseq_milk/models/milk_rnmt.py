@@ -29,6 +29,16 @@ class MilkRNMT(FairseqEncoderDecoderModel):
         encoder_class = BidirectionalRNMTEncoder if options.encoder_bidirectional else RNMTEncoder
         return cls(encoder_class(options, source, source_embedding), RNMTDecoder(options, target, embedding))
 
+    def load_state_dict(self, state_dict: Dict[str, Any], *args: Any, **kwargs: Any) -> Any:
+        """fairseq's, which lists every parameter that does not fit; here a sentence names the first."""
+        try:
+            return super().load_state_dict(state_dict, *args, **kwargs)
+        except RuntimeError as error:
+            reason = str(error).splitlines()[1:2] or [str(error)]
+            raise UserError(
+                f"the checkpoint does not fit the dictionaries or the size of this model: {reason[0].strip()}"
+            ) from error
+
     num_updates = 0
 
     def set_num_updates(self, num_updates: int) -> None:

@@ -18,6 +18,10 @@ from fairseq.optim.adam import FairseqAdam, FairseqAdamConfig
 from omegaconf import II
 from torch import Tensor
 
+from ..errors import check_numbers, require
+
+SMALLEST = 1e-30  # of epsilon: a smaller one would be 0 in float32, and so the denominator of a parameter at rest
+
 
 class GradientNormGuard:
     """Which gradient norms are out of the ordinary."""
@@ -68,6 +72,9 @@ class RNMTAdam(FairseqAdam):
     """
 
     def __init__(self, cfg: RNMTAdamConfig, params: Any) -> None:
+        require(cfg.adam_eps >= SMALLEST, "adam_eps", cfg.adam_eps, f"must be at least {SMALLEST}")
+        require(cfg.weight_decay >= 0, "weight_decay", cfg.weight_decay, "must be 0 or a positive number")
+        check_numbers({"adam_eps": cfg.adam_eps, "weight_decay": cfg.weight_decay})
         super().__init__(cfg, params)
         self.guard = GradientNormGuard()
         self._norm: Optional[float] = None  # before clipping, where it is known

@@ -5,14 +5,14 @@
 t updates made, n replicas, p warm-up updates a replica, s and e where the decay starts and ends, counted in n t.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, List, Optional
 
 from fairseq.dataclass import FairseqDataclass
 from fairseq.optim.lr_scheduler import FairseqLRScheduler, register_lr_scheduler
 from omegaconf import II
 
-from ..errors import UserError
+from ..errors import UserError, check_numbers, require
 
 
 @dataclass
@@ -49,10 +49,9 @@ class RNMTPlusSchedule(FairseqLRScheduler):
     def __init__(self, cfg: RNMTPlusScheduleConfig, optimizer: Any) -> None:
         super().__init__(cfg, optimizer)
         for name in ("lr_replicas", "lr_warmup"):
-            if getattr(cfg, name) < 1:
-                raise UserError(f"--{name.replace('_', '-')} must be at least 1, got {getattr(cfg, name)}")
-        if cfg.lr_decay_start < 0:
-            raise UserError(f"--lr-decay-start must be 0 or a positive number, got {cfg.lr_decay_start}")
+            require(getattr(cfg, name) >= 1, name, getattr(cfg, name), "must be at least 1")
+        require(cfg.lr_decay_start >= 0, "lr_decay_start", cfg.lr_decay_start, "must be 0 or a positive number")
+        check_numbers({f.name: getattr(cfg, f.name) for f in fields(RNMTPlusScheduleConfig) if f.name != "_name"})
         warm_end = cfg.lr_replicas * (cfg.lr_replicas * cfg.lr_warmup + 1)
         if cfg.lr_decay_end <= max(warm_end, cfg.lr_decay_start):
             raise UserError(

@@ -1,7 +1,7 @@
 """Confidence intervals and paired tests by bootstrap over sentences (Koehn 2004), for BLEU and for means.
 
-A corpus score is a function of sums over sentences, so a resample is a vector of sentence counts and all resamples are
-one matrix product.
+A corpus score is a function of sums over sentences, so a resample is a vector of sentence counts and a block of
+resamples is one matrix product.
 """
 
 from typing import Callable, List, NamedTuple, Optional, Sequence
@@ -10,6 +10,7 @@ import numpy as np
 import sacrebleu
 
 Score = Callable[[np.ndarray], float]  # from the summed statistics of a corpus
+BLOCK = 1000  # resamples at a time: the memory does not grow with their number
 
 
 class Interval(NamedTuple):
@@ -63,7 +64,7 @@ def bleu_sample(bleu: sacrebleu.BLEU, hypotheses: Sequence[str], references: Seq
 
 def interval(sample: Sample, resamples: int, seed: int) -> Interval:
     """Percentile interval of the corpus score."""
-    scores = _resampled(sample, _counts(len(sample.statistics), resamples, seed))
+    (scores,) = _resampled([sample], resamples, seed)
     return Interval(sample.corpus_score(), *_central(scores))
 
 
@@ -73,22 +74,23 @@ def difference(first: Sample, second: Sample, resamples: int, seed: int) -> Diff
     p = P(|d* - d| >= |d|) for resampled differences d* around the observed d (the shift method, Riezler and Maxwell
     2005), counted with the observed one, so it is never 0.
     """
-    counts = _counts(len(first.statistics), resamples, seed)
-    differences = _resampled(second, counts) - _resampled(first, counts)
+    before, after = _resampled([first, second], resamples, seed)
+    differences = after - before
     observed = second.corpus_score() - first.corpus_score()
     extreme = int((np.abs(differences - observed) >= abs(observed)).sum())
     low, high = _central(differences)
     return Difference(observed, low, high, p=(extreme + 1) / (resamples + 1))
 
 
-def _counts(sentences: int, resamples: int, seed: int) -> np.ndarray:
-    """How often each resample draws each sentence.  (resamples, sentences)."""
-    rng = np.random.default_rng(seed)
-    return rng.multinomial(sentences, np.full(sentences, 1.0 / sentences), size=resamples).astype(np.float64)
-
-
-def _resampled(sample: Sample, counts: np.ndarray) -> np.ndarray:
-    return np.array([sample.score(total) for total in counts @ sample.statistics])
+def _resampled(samples: Sequence[Sample], resamples: int, seed: int) -> np.ndarray:
+    """The scores of each sample under the same resamples.  (samples, resamples)."""
+    rng, sentences = np.random.default_rng(seed), len(samples[0].statistics)
+    blocks = []
+    for start in range(0, resamples, BLOCK):
+        size = min(BLOCK, resamples - start)
+        counts = rng.multinomial(sentences, np.full(sentences, 1.0 / sentences), size=size).astype(np.float64)
+        blocks.append([[sample.score(total) for total in counts @ sample.statistics] for sample in samples])
+    return np.concatenate(blocks, axis=1)
 
 
 def _central(scores: np.ndarray) -> List[float]:

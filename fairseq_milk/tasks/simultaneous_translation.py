@@ -16,7 +16,15 @@ from omegaconf import II, open_dict
 
 from ..attention import ATTENTIONS
 from ..errors import UserError
-from ..generation import AlignedBeamSearch, DecodingKnobs, DecodingOptions, SimultaneousGenerator, full_read
+from ..generation import (
+    AlignedBeamSearch,
+    DecodingKnobs,
+    DecodingOptions,
+    SimultaneousGenerator,
+    attention_of,
+    full_read,
+    refuse_fairseq_models,
+)
 from ..generation.knobs import check_knobs, configure_head, decoding_options
 from ..generation.results import Results, remove_old
 from ..scoring import LATENCY, Record
@@ -36,6 +44,7 @@ class SimultaneousTranslationConfig(TranslationConfig, DecodingKnobs):
     path: Optional[str] = II("common_eval.path")
     post_process: Optional[str] = II("common_eval.post_process")
     gen_subset: str = II("dataset.gen_subset")
+    max_update: int = II("optimization.max_update")
 
 
 @register_task("simultaneous_translation", dataclass=SimultaneousTranslationConfig)
@@ -79,7 +88,7 @@ class SimultaneousTranslationTask(TranslationTask):
             super().load_dataset(split, *args, **kwargs)
         except FileNotFoundError as error:
             raise UserError(f"there is no data set '{split}' in {self.cfg.data}: run fairseq-preprocess") from error
-        except ValueError as error:  # fairseq cannot open an empty one
+        except (AssertionError, ValueError) as error:  # sides of different lengths; fairseq cannot open an empty one
             raise UserError(f"the data set '{split}' in {self.cfg.data} is empty or broken: {error}") from error
         if len(self.datasets[split]) == 0:
             raise UserError(f"the data set '{split}' in {self.cfg.data} is empty")
@@ -102,7 +111,10 @@ class SimultaneousTranslationTask(TranslationTask):
         return iterator
 
     def filter_indices_by_size(self, indices: Any, dataset: Any, *args: Any, **kwargs: Any) -> Any:
-        kept = super().filter_indices_by_size(indices, dataset, *args, **kwargs)
+        try:
+            kept = super().filter_indices_by_size(indices, dataset, *args, **kwargs)
+        except Exception as error:  # a sentence that is too long
+            raise UserError(str(error)) from error
         if len(kept) == 0:
             raise UserError(
                 f"none of the {len(dataset)} sentences is short enough for --max-source-positions and "
@@ -110,9 +122,22 @@ class SimultaneousTranslationTask(TranslationTask):
             )
         return kept
 
+    def build_model(self, cfg: Any, from_checkpoint: bool = False) -> Any:
+        refuse_fairseq_models(cfg)
+        return super().build_model(cfg, from_checkpoint)
+
     def build_criterion(self, cfg: Any, from_checkpoint: bool = False) -> Any:
         refuse_independent_copies()
         return super().build_criterion(cfg, from_checkpoint)
+
+    def train_step(
+        self, sample: Any, model: Any, criterion: Any, optimizer: Any, update_num: int, *args: Any, **kwargs: Any
+    ) -> Any:
+        """A training that is run again although it has ended stays as it is; fairseq would make one update more."""
+        if 0 < self.cfg.max_update <= update_num:
+            logger.info(f"the training has ended before: {update_num} updates, --max-update {self.cfg.max_update}")
+            raise SystemExit(0)
+        return super().train_step(sample, model, criterion, optimizer, update_num, *args, **kwargs)
 
     # ---- decoding -----------------------------------------------------------------------------------------------
 
@@ -238,10 +263,6 @@ class SimultaneousTranslationTask(TranslationTask):
     def _words(dictionary: Any, tokens: torch.Tensor) -> List[str]:
         """The subwords of a row, without padding and EOS."""
         return [dictionary[t] for t in tokens.tolist() if t not in (dictionary.pad(), dictionary.eos())]
-
-
-def attention_of(model: Any) -> Any:
-    return getattr(getattr(model, "decoder", None), "attention", None)
 
 
 def rounded(attention: Optional[List[List[float]]]) -> Optional[List[List[float]]]:

@@ -1,0 +1,264 @@
+"""Checkpoints that are broken, foreign, old, new or malicious: one sentence, whoever loads them, and nothing is run."""
+
+import argparse
+import os
+import pickle
+from pathlib import Path
+from typing import Any, Callable, Dict, List
+
+import pytest
+import torch
+from fairseq import checkpoint_utils
+
+from fairseq_milk.checkpoints import DataPickle, check_checkpoint
+from fairseq_milk.cli import main
+from fairseq_milk.errors import UserError
+from fairseq_milk.generation import load_model
+from fairseq_milk.models.milk_rnmt import MilkRNMT
+from tests import fairseq_commands as commands
+from tests.fairseq_commands import decoding, run, training
+from tests.generation_fixtures import Plain, plain  # noqa: F401
+from tests.test_stream import stream
+
+# ---- who loads --------------------------------------------------------------------------------------------------
+
+
+def verb(*arguments: Any) -> None:
+    """A verb of `fairseq-milk`, whose sentence on standard error becomes a UserError here as well."""
+    code, _, err = stream(b"a1 a2\n", *arguments)
+    if code:
+        raise UserError(err.rstrip("\n"))
+
+
+def interactive(checkpoint: Path, data: Path) -> None:
+    (checkpoint.parent / "source").write_text("a1 a2\n")
+    run("fairseq-interactive", *decoding(data, checkpoint, "--input", checkpoint.parent / "source"))
+
+
+def resume(checkpoint: Path, data: Path, *more: Any) -> None:
+    save_dir = checkpoint.parent / "save"
+    run("fairseq-train", *training(data, save_dir, "--attention", "waitk", "--disable-validation", *more))
+
+
+def resume_last(checkpoint: Path, data: Path) -> None:
+    last = checkpoint.parent / "save" / "checkpoint_last.pt"
+    last.parent.mkdir(exist_ok=True)
+    last.write_bytes(checkpoint.read_bytes())
+    resume(checkpoint, data)
+
+
+DECODERS: Dict[str, Callable[[Path, Path], object]] = {
+    "generate": lambda path, data: run("fairseq-generate", *decoding(data, path)),
+    "interactive": interactive,
+    "stream": lambda path, data: verb(path, "--data", data),
+    "python": lambda path, data: load_model(str(path), str(data)),
+}
+LOADERS: Dict[str, Callable[[Path, Path], object]] = {
+    **DECODERS,
+    "validate": lambda path, data: run("fairseq-validate", *decoding(data, path, "--batch-size", 8)),
+    "fairseq in python": lambda path, data: checkpoint_utils.load_model_ensemble_and_task([str(path)]),
+    "from_pretrained": lambda path, data: MilkRNMT.from_pretrained(str(path.parent), path.name, str(data)),
+    "resume": resume_last,
+    "restore": lambda path, data: resume(path, data, "--restore-file", path),
+    "finetune": lambda path, data: resume(path, data, "--finetune-from-model", path),
+}
+loaders = pytest.mark.parametrize("load", LOADERS.values(), ids=LOADERS)
+decoders = pytest.mark.parametrize("load", DECODERS.values(), ids=DECODERS)
+
+
+def refused(load: Any, path: Path, data: Path, words: str) -> None:
+    with pytest.raises(UserError, match=words) as error:
+        load(path, data)
+    assert "\n" not in str(error.value)
+
+
+# ---- broken -----------------------------------------------------------------------------------------------------
+
+
+@decoders
+def test_a_half_is_refused(load: Any, plain: Plain, tmp_path: Path) -> None:  # noqa: F811
+    path, whole = tmp_path / "half.pt", plain.checkpoint.read_bytes()
+    path.write_bytes(whole[: len(whole) // 2])
+    refused(load, path, plain.bin, f"{path} is no checkpoint, or only a part of one")
+
+
+def test_a_file_cut_anywhere(plain: Plain, tmp_path: Path) -> None:  # noqa: F811
+    """From the first byte to the last but one; and what never was one."""
+    whole, path = plain.checkpoint.read_bytes(), tmp_path / "cut.pt"
+    cuts = sorted({1, 2, 3, 4, 5, 100, len(whole) - 1, len(whole) - 22, *range(50, len(whole), len(whole) // 40)})
+    for cut in cuts:
+        path.write_bytes(whole[:cut])
+        with pytest.raises(UserError, match="or only a part of one"):
+            check_checkpoint(str(path))
+    for content, words in ((b"", "is empty"), (b"no checkpoint at all\n", "is no checkpoint, or only a part of one")):
+        path.write_bytes(content)
+        with pytest.raises(UserError, match=f"{path} {words}"):
+            check_checkpoint(str(path))
+
+
+@pytest.mark.parametrize(
+    "content, words",
+    [
+        ([1, 2, 3], "it has no parameters"),
+        ({"some": "thing"}, "it has no parameters"),
+        ({"model": {}}, "it has no configuration"),
+        ({"model": {}, "cfg": None, "args": None}, "it has no configuration"),
+    ],
+)
+def test_a_file_of_torch_s_that_is_no_checkpoint(content: Any, words: str, plain: Plain, tmp_path: Path) -> None:  # noqa: F811
+    torch.save(content, tmp_path / "other.pt")
+    for load in DECODERS.values():
+        refused(
+            load, tmp_path / "other.pt", plain.bin, f"{tmp_path}/other.pt is no checkpoint of fairseq-train: {words}"
+        )
+
+
+# ---- malicious --------------------------------------------------------------------------------------------------
+
+
+class Malice:
+    """Leaves a mark when it is unpickled."""
+
+    def __init__(self, mark: Path) -> None:
+        self.mark = mark
+
+    def __reduce__(self) -> Any:
+        return os.system, (f"touch {self.mark}",)
+
+
+def malicious(state: Any, path: Path) -> Path:
+    """A checkpoint that is right but for a surprise in it; the mark it would leave."""
+    mark = path.parent / "mark"
+    state["extra_state"]["surprise"] = Malice(mark)
+    return mark
+
+
+WAYS: Dict[str, Callable[[Any, Path], object]] = {
+    "zip": lambda state, path: torch.save(state, path),
+    "before zip": lambda state, path: torch.save(state, path, _use_new_zipfile_serialization=False),
+    "pickle": lambda state, path: path.write_bytes(pickle.dumps(state["extra_state"]["surprise"])),
+}
+
+
+@loaders
+def test_code_is_refused_and_not_run(load: Any, plain: Plain, tmp_path: Path, monkeypatch: Any) -> None:  # noqa: F811
+    """Even where the environment tells torch to run it, as many do to load old checkpoints."""
+    monkeypatch.setenv("TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD", "1")
+    state, path = torch.load(plain.checkpoint, weights_only=True), tmp_path / "evil.pt"
+    mark = malicious(state, path)
+    torch.save(state, path)
+    refused(load, path, plain.bin, r"is refused: it holds \w+\.system, which may run code$")
+    assert not mark.exists()
+
+
+@pytest.mark.parametrize("write", WAYS.values(), ids=WAYS)
+def test_code_in_every_format(write: Any, plain: Plain, tmp_path: Path) -> None:  # noqa: F811
+    state, path = torch.load(plain.checkpoint), tmp_path / "evil.pt"
+    mark = malicious(state, path)
+    write(state, path)
+    with pytest.raises(UserError, match="is refused: it holds"):
+        check_checkpoint(str(path))
+    assert not mark.exists()
+    if write is WAYS["pickle"]:
+        pickle.loads(path.read_bytes())
+    else:
+        torch.load(path, weights_only=False)
+    assert mark.exists(), "the code of this test does nothing when it is run"
+
+
+def test_an_older_torch_is_as_careful(plain: Plain, tmp_path: Path) -> None:  # noqa: F811
+    """Its `weights_only` cannot be told of fairseq's classes; our own unpickler takes its place."""
+    arguments: Dict[str, Any] = {"weights_only": False, "pickle_module": DataPickle}
+    state = torch.load(plain.checkpoint)
+    state["extra_state"]["more"] = argparse.Namespace(a=[1], b={"c": torch.nn.Parameter(torch.ones(2))})
+    for number, write in enumerate((WAYS["zip"], WAYS["before zip"])):
+        path = tmp_path / f"{number}.pt"
+        write(state, path)
+        loaded = torch.load(path, **arguments)
+        assert commands.different(loaded["model"], state["model"]) is None
+        assert loaded["extra_state"]["more"].a == [1] and loaded["cfg"] == state["cfg"]
+    mark = malicious(state, path)
+    for write in WAYS.values():
+        write(state, path)
+        with pytest.raises(pickle.UnpicklingError, match=r"GLOBAL \w+\.system"):
+            torch.load(path, **arguments)
+    assert not mark.exists()
+
+
+@decoders
+def test_options_that_fairseq_would_evaluate_are_not(load: Any, plain: Plain, tmp_path: Path) -> None:  # noqa: F811
+    """fconv takes its layers from `eval`: code in a checkpoint of nothing but data."""
+    mark, state = tmp_path / "mark", torch.load(plain.checkpoint)
+    code = f"[(8, 3)] if __import__('os').system('touch {mark}') else []"
+    model = dict(arch="fconv", _name="fconv", encoder_layers=code, decoder_layers=code, decoder_attention=code)
+    sizes = dict(
+        encoder_embed_dim=8, decoder_embed_dim=8, encoder_embed_path=None, decoder_embed_path=None, dropout=0.0
+    )
+    state["cfg"]["model"] = argparse.Namespace(**model, **sizes, max_source_positions=9, max_target_positions=9)
+    torch.save(state, tmp_path / "fconv.pt")
+    refused(load, tmp_path / "fconv.pt", plain.bin, "'fconv' is not a model of fairseq_milk")
+    assert not mark.exists()
+
+
+# ---- of another model, or another fairseq -----------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def lstm(plain: Plain, tmp_path_factory: pytest.TempPathFactory) -> Path:  # noqa: F811
+    """Of fairseq's own; its decoder has an `attention`, too."""
+    folder = tmp_path_factory.mktemp("lstm")
+    sizes = "--encoder-embed-dim 8 --encoder-hidden-size 8 --decoder-embed-dim 8 --decoder-hidden-size 8"
+    model = f"{plain.bin} --cpu --task translation --arch lstm {sizes} --decoder-out-embed-dim 8 --disable-validation"
+    rest = f"--optimizer adam --lr 0.01 --batch-size 8 --max-update 1 --save-dir {folder} --num-workers 0"
+    run("fairseq-train", *model.split(), *rest.split())
+    return folder / "checkpoint_last.pt"
+
+
+@decoders
+def test_a_model_of_fairseq_s_own(load: Any, lstm: Path, plain: Plain) -> None:  # noqa: F811
+    refused(load, lstm, plain.bin, "'lstm' is not a model of fairseq_milk")
+
+
+CHANGES: List[Callable[[Dict[str, Any]], object]] = [
+    lambda state: state["model"].pop("decoder.output.bias"),
+    lambda state: state["model"].update({"encoder.embedding.weight": torch.zeros(3, 8)}),
+    lambda state: state["cfg"]["model"].update(hidden_size=9),
+    lambda state: state["cfg"]["model"].update(_name="milk_transformer_of_2031"),
+]
+
+
+def test_parameters_that_do_not_fit(plain: Plain, tmp_path: Path) -> None:  # noqa: F811
+    for number, change in enumerate(CHANGES):
+        state, path = torch.load(plain.checkpoint), tmp_path / f"{number}.pt"
+        change(state)
+        torch.save(state, path)
+        refused(DECODERS["python"], path, plain.bin, "does not fit|is not a model of fairseq_milk")
+    for load in DECODERS.values():
+        refused(load, tmp_path / "2.pt", plain.bin, "the checkpoint does not fit the dictionaries or the size")
+
+
+@pytest.mark.parametrize("load", [DECODERS["generate"], DECODERS["python"]], ids=["generate", "python"])
+def test_a_checkpoint_of_another_fairseq(load: Any, plain: Plain, tmp_path: Path) -> None:  # noqa: F811
+    """A newer one with more options is taken; one that lacks what fairseq needs is refused."""
+    path, state = tmp_path / "newer.pt", torch.load(plain.checkpoint)
+    state["cfg"]["reactor"] = {"cores": 2}
+    for group in ("model", "task", "common", "dataset"):
+        state["cfg"][group]["an_option_of_tomorrow"] = 3
+    state["something_new"] = [1]
+    torch.save(state, path)
+    load(path, plain.bin)
+    del state["optimizer_history"]
+    torch.save(state, path)
+    refused(
+        load, path, plain.bin, f"{path} is not of a version of fairseq that this one can read: KeyError 'best_loss'"
+    )
+
+
+def test_the_check_refuses_them_too(plain: Plain, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:  # noqa: F811
+    state, path = torch.load(plain.checkpoint), tmp_path / "evil.pt"
+    mark = malicious(state, path)
+    torch.save(state, path)
+    assert main(["check", str(path), "--data", str(plain.bin)]) != 0
+    captured = capsys.readouterr()
+    assert "is refused: it holds" in captured.out + captured.err and "Traceback" not in captured.err
+    assert not mark.exists()
