@@ -13,7 +13,7 @@ from pathlib import Path
 from threading import Thread
 from typing import Any, Dict, Iterator, List, Tuple
 
-from examples.prepare.recipe import Archive, Bitext, Corpus
+from examples.prepare.recipe import Archive, Corpus
 from examples.verb_final import language
 
 LINES = {"train": 300, "valid": 20, "test": 25}
@@ -35,15 +35,16 @@ def _written(words: Any) -> str:
 def stand_in(corpus: Corpus, folder: Path) -> Corpus:
     """Write small archives as the recipe names them, and return the recipe with their sizes and digests."""
     contents: Dict[str, Dict[str, bytes]] = {}
-    splits: Dict[str, Tuple[Bitext, ...]] = {}
     for split, bitexts in corpus.splits().items():
-        splits[split] = tuple(bitext._replace(lines=LINES[split]) for bitext in bitexts)
         for seed, bitext in enumerate(bitexts):
             for address, lines in zip((bitext.source, bitext.target), zip(*pairs(LINES[split], seed))):
                 archive, _, member = address.partition("!")
                 contents.setdefault(archive, {})[member] = _file(member, lines)
     archives = tuple(_write(folder / archive.path, archive, contents[archive.path]) for archive in corpus.archives)
-    return corpus._replace(archives=archives, merges=MERGES, **splits)
+    train, valid, test = (
+        tuple(bitext._replace(lines=LINES[split]) for bitext in bitexts) for split, bitexts in corpus.splits().items()
+    )
+    return corpus._replace(archives=archives, merges=MERGES, train=train, valid=valid, test=test)
 
 
 def _file(member: str, lines: Tuple[str, ...]) -> bytes:

@@ -90,15 +90,15 @@ class Preparation:
         def make() -> None:
             tokens = self.files("tok", "train")
             progress = self.progress("clean", tokens)
-            pairs = zip(*(read_lines([path], progress) for path in tokens))
+            sources, targets = (read_lines([path], progress) for path in tokens)
             read = kept = 0
             with open(outputs[0], "w", encoding="utf-8") as source, open(outputs[1], "w", encoding="utf-8") as target:
-                for pair in pairs:
+                for x, y in zip(sources, targets):
                     read += 1
-                    if text.is_clean(*pair, *limits):
+                    if text.is_clean(x, y, *limits):
                         kept += 1
-                        source.write(pair[0] + "\n")
-                        target.write(pair[1] + "\n")
+                        source.write(x + "\n")
+                        target.write(y + "\n")
             if kept == 0:
                 raise UserError(f"none of the {read} training pairs is left after cleaning")
             paper = f"; the paper has {self.corpus.pairs / 1e6:.1f} million" if self.corpus.pairs else ""

@@ -7,7 +7,7 @@ SPLITS = ("train", "valid", "test")
 
 
 class Archive(NamedTuple):
-    """A file to download.  path: below the base address.  Its size in bytes and digest (sha256:..., md5:...), if known."""
+    """A file to download.  path: below the base address; size in bytes and digest (sha256:..., md5:...) if known."""
 
     path: str
     size: Optional[int] = None

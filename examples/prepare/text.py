@@ -1,6 +1,9 @@
 """What is done to the text: Moses tokenisation, cleaning, joint BPE.  Each a function of lines."""
 
+import io
+import sys
 from collections import Counter
+from contextlib import nullcontext, redirect_stderr
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, List, TextIO
@@ -43,9 +46,10 @@ def count_words(lines: List[str]) -> Counts[str]:
 
 
 def learn(words: Counts[str], merges: int, learn_from: int, codes: TextIO) -> None:
-    """BPE operations from the words' counts.  subword-nmt shows how far it is."""
+    """BPE operations from the words' counts.  On a terminal subword-nmt shows how far it is."""
     entries = (f"{word} {count}" for word, count in sorted(words.items()) if count >= learn_from)
-    learn_bpe(entries, codes, merges, is_dict=True)
+    with nullcontext() if sys.stderr.isatty() else redirect_stderr(io.StringIO()):
+        learn_bpe(entries, codes, merges, is_dict=True)
 
 
 @lru_cache(maxsize=None)

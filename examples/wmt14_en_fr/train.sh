@@ -3,7 +3,7 @@
 #
 #   NNODES=4 NODE_RANK=0 MASTER_ADDR=first-node examples/wmt14_en_fr/train.sh [--dry-run] [fairseq-train's options]
 #
-#   DATA            fairseq-preprocess' folder (examples/wmt14_en_fr/bin)
+#   DATA            what scripts/prepare.sh wmt14_en_fr made (examples/wmt14_en_fr/data/en-fr/bin)
 #   SAVE            where checkpoints go (examples/wmt14_en_fr/checkpoints/milk-$LATENCY_WEIGHT)
 #   LATENCY_WEIGHT  lambda (0.2)
 #   NNODES, GPUS, NODE_RANK, MASTER_ADDR, MASTER_PORT   see scripts/train_nodes.sh
@@ -42,7 +42,7 @@ ours=(
   --keep-interval-updates 5 --no-epoch-checkpoints --log-format json --log-interval 100 --num-workers 2 --seed 1
 )
 
-scripts/train_nodes.sh "${dry_run[@]}" "${DATA:-$here/bin}" --source-lang en --target-lang fr \
+scripts/train_nodes.sh "${dry_run[@]}" "${DATA:-$here/data/en-fr/bin}" --source-lang en --target-lang fr \
   --user-dir "$PWD/fairseq_milk" --task simultaneous_translation \
   --criterion latency_augmented_label_smoothed_cross_entropy --save-dir "${SAVE:-$here/checkpoints/milk-$lambda}" \
   "${paper[@]}" "${rnmt_plus[@]}" "${ours[@]}" "$@"

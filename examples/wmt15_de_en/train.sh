@@ -3,7 +3,7 @@
 #
 #   NNODES=4 NODE_RANK=0 MASTER_ADDR=first-node examples/wmt15_de_en/train.sh [--dry-run] [fairseq-train's options]
 #
-#   DATA            fairseq-preprocess' folder (examples/wmt15_de_en/bin)
+#   DATA            what scripts/prepare.sh wmt15_de_en made (examples/wmt15_de_en/data/de-en/bin)
 #   SAVE            where checkpoints go (examples/wmt15_de_en/checkpoints/milk-$LATENCY_WEIGHT)
 #   LATENCY_WEIGHT  lambda (0.2)
 #   NNODES, GPUS, NODE_RANK, MASTER_ADDR, MASTER_PORT   see scripts/train_nodes.sh
@@ -42,7 +42,7 @@ ours=(
   --keep-interval-updates 5 --no-epoch-checkpoints --log-format json --log-interval 100 --num-workers 2 --seed 1
 )
 
-scripts/train_nodes.sh "${dry_run[@]}" "${DATA:-$here/bin}" --source-lang de --target-lang en \
+scripts/train_nodes.sh "${dry_run[@]}" "${DATA:-$here/data/de-en/bin}" --source-lang de --target-lang en \
   --user-dir "$PWD/fairseq_milk" --task simultaneous_translation \
   --criterion latency_augmented_label_smoothed_cross_entropy --save-dir "${SAVE:-$here/checkpoints/milk-$lambda}" \
   "${paper[@]}" "${rnmt_plus[@]}" "${ours[@]}" "$@"

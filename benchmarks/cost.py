@@ -1,0 +1,169 @@
+"""What one run at the paper's size needs: parameters, floating-point operations, memory and time.
+
+    python -m benchmarks.cost [--words 32000] [--lengths 28 98] [--tflops 9.3] [--utilisation 0.3] [--launch 8]
+
+Counted on a CPU, on a few sentences: an update of the whole model runs under a `Meter`, which sees every operation of
+forward and backward.  What grows with the batch is told from what does not by two batch sizes.  Nothing is measured on
+a GPU: its speed is an assumption, which the command line may change.
+"""
+
+import argparse
+import weakref
+from typing import Any, List, NamedTuple, Optional, Sequence
+
+import torch
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_flatten
+
+from benchmarks.build import Shape, build_batch, build_criterion, build_model
+
+PRODUCTS = {"mm": 0, "bmm": 0, "addmm": 1, "addmm_": 1, "baddbmm": 1, "baddbmm_": 1}  # where the left factor is
+BATCH = 4096  # sentence pairs an update
+REPLICA = 128  # of them on each of the paper's GPUs
+FLOAT = 4  # bytes
+STATE = 4  # floats a parameter: itself, its gradient and Adam's two moments
+
+
+class Meter(TorchDispatchMode):
+    """Counts operations, the floating-point operations of matrix products, and the bytes of tensors that are alive."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.operations = self.flops = self.alive = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        before = {storage._cdata for storage in storages((args, kwargs))}
+        out = func(*args, **(kwargs or {}))
+        self.operations += 1
+        name = func._overloadpacket.__name__
+        if name in PRODUCTS:
+            self.flops += 2 * out.numel() * args[PRODUCTS[name]].shape[-1]
+        for storage in storages(out):
+            if storage._cdata not in before:  # else it is a view, or written in place
+                self.alive += storage.nbytes()
+                weakref.finalize(storage, self._free, storage.nbytes())
+        return out
+
+    def _free(self, size: int) -> None:
+        self.alive -= size
+
+
+def storages(values: Any) -> List[Any]:
+    """Of the tensors among the values; one lives as long as a tensor of it."""
+    tensors = [value for value in tree_flatten(values)[0] if isinstance(value, Tensor)]
+    return list({tensor.untyped_storage()._cdata: tensor.untyped_storage() for tensor in tensors}.values())
+
+
+class Counts(NamedTuple):
+    """Of one update of B sentences: floating-point operations, operations, and bytes kept for the backward."""
+
+    flops: int
+    operations: int
+    kept: int
+
+
+class Cost(NamedTuple):
+    """Of a sentence pair of `length` source and target tokens, and `operations` whatever their number."""
+
+    length: int
+    flops: float
+    kept: float
+    operations: int
+
+
+def count(model: Any, shape: Shape) -> Counts:
+    criterion, sample = build_criterion(), build_batch(shape)
+    model.train()
+    model.zero_grad(set_to_none=True)
+    with Meter() as meter:
+        loss = criterion(model, sample)[0]
+        kept = meter.alive
+        loss.backward()
+    return Counts(meter.flops, meter.operations, kept)
+
+
+def cost(model: Any, length: int, words: int) -> Cost:
+    """From a batch of two and one of four."""
+    two, four = (count(model, Shape(B, length, words=words)) for B in (2, 4))
+    return Cost(length, (four.flops - two.flops) / 2, (four.kept - two.kept) / 2, two.operations)
+
+
+def parameters(model: Any) -> int:
+    return sum(p.numel() for p in model.parameters())
+
+
+# ---- the report -----------------------------------------------------------------------------------------------------
+
+
+class Assumptions(NamedTuple):
+    tflops: float  # of the GPU at its best, in the precision of the training
+    utilisation: float  # the share of it that a recurrent model reaches
+    launch: float  # microseconds an operation takes at least
+
+    def seconds(self, one: Cost, sentences: int) -> float:
+        """Forward and backward of a batch: arithmetic, or the launching of operations if that takes longer."""
+        arithmetic = sentences * one.flops / (self.tflops * 1e12 * self.utilisation)
+        return max(arithmetic, one.operations * self.launch * 1e-6)
+
+
+def gigabytes(model: Any, one: Cost, sentences: int) -> float:
+    """Weights with gradients and Adam's moments, the output layer's gradient while it is added up, and what is kept."""
+    output = model.decoder.output.weight.numel()
+    return ((STATE * parameters(model) + output) * FLOAT + sentences * one.kept) / 1e9
+
+
+def report(model: Any, costs: Sequence[Cost], assumed: Assumptions) -> List[str]:
+    mean = costs[0]
+    update = assumed.seconds(mean, REPLICA)
+    lines = [
+        f"- parameters: {parameters(model) / 1e6:.1f} million, {STATE * parameters(model) * FLOAT / 1e9:.2f} GB with "
+        "gradients and Adam's moments in float32",
+        f"- a sentence pair of {mean.length} + {mean.length} tokens: {mean.flops / 1e9:.1f} GFLOP forward and "
+        f"backward, {mean.flops / mean.length / 1e9:.2f} a target token",
+        f"- an update of {BATCH}: {BATCH * mean.flops / 1e12:.0f} TFLOP",
+        f"- operations of a forward and backward, whatever the batch size: {mean.operations:,}",
+        "",
+        f"| {'length':>6} | kept, MB a pair | " + " | ".join(f"{B} pairs, GB" for B in SPLITS) + " |",
+        "|---|---|" + "---|" * len(SPLITS),
+    ]
+    for one in costs:
+        cells = " | ".join(f"{gigabytes(model, one, B):.1f}" for B in SPLITS)
+        lines.append(f"| {one.length} | {one.kept / 1e6:.1f} | {cells} |")
+    lines += [
+        "",
+        f"At {assumed.tflops:g} TFLOPS, {assumed.utilisation:.0%} of them used and {assumed.launch:g} microseconds an "
+        f"operation, {REPLICA} pairs take {update:.2f} s:",
+        "",
+        "| GPUs | `--batch-size` | `--update-freq` | s an update | hours, 10,000 updates |",
+        "|---|---|---|---|---|",
+    ]
+    for gpus in (32, 16, 8, 4, 2, 1):
+        steps = BATCH // REPLICA // gpus
+        lines.append(f"| {gpus} | {REPLICA} | {steps} | {steps * update:.1f} | {steps * update * 1e4 / 3600:.0f} |")
+    return lines
+
+
+SPLITS = (128, 64, 32, 16)
+
+
+def main(given: Optional[Sequence[str]] = None) -> int:
+    parser = argparse.ArgumentParser(description="What one run at the paper's size needs.")
+    parser.add_argument("--words", type=int, default=32000, help="types of the dictionary (32000)")
+    parser.add_argument("--lengths", type=int, nargs="+", default=[28, 98], help="tokens a sentence (28 98)")
+    parser.add_argument("--layers", type=int, nargs=2, default=[6, 8], help="of encoder and decoder (6 8)")
+    parser.add_argument("--hidden", type=int, default=512, help="units of a layer (512)")
+    parser.add_argument("--tflops", type=float, default=9.3, help="of the GPU at its best (9.3: a P100 in float32)")
+    parser.add_argument("--utilisation", type=float, default=0.3, help="the share that is reached (0.3)")
+    parser.add_argument("--launch", type=float, default=8.0, help="microseconds an operation (8)")
+    args = parser.parse_args(given)
+    layers = dict(zip(("encoder_layers", "decoder_layers"), args.layers))
+    model = build_model("milk", Shape(1, 1, words=args.words, hidden=args.hidden), **layers)
+    costs = [cost(model, length, args.words) for length in args.lengths]
+    print("\n".join(report(model, costs, Assumptions(args.tflops, args.utilisation, args.launch))))
+    return 0
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    raise SystemExit(main())

@@ -1,0 +1,18 @@
+#!/usr/bin/env bash
+# Multi30k from the data set's files to the curve: prepare, train and decode all systems of sweep.yaml, plot.
+#
+#   examples/multi30k/run.sh [options of fairseq-milk sweep, e.g. --jobs 2 --only 'milk*' offline]
+#
+#   MULTI30K  the folder of the data set's .gz files; without it they are downloaded
+#
+# Interrupted, it goes on when it is run again.
+set -euo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+root=$(cd "$here/../.." && pwd)
+export PYTHONWARNINGS=ignore PATH="$root/.venv/bin:$PATH"
+
+bash "$root/scripts/prepare.sh" multi30k ${MULTI30K:+--base-url "$MULTI30K"}
+fairseq-milk sweep "$here/sweep.yaml" "$@"
+for latency in dal al ap; do
+  fairseq-milk plot plane "$here/sweep-de-en/results.csv" --latency "$latency" --out "$here/sweep-de-en/$latency.png"
+done

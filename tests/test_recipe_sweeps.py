@@ -1,0 +1,84 @@
+"""The sweep files of the corpora: read by fairseq-milk sweep, options known to fairseq, grids as in the paper."""
+
+import shlex
+import shutil
+from collections import defaultdict
+from pathlib import Path
+from typing import Any, Dict, List
+
+import pytest
+from fairseq import options as fairseq_options
+
+from fairseq_milk.sweep.options import check_options
+from fairseq_milk.sweep.spec import Point, Spec, read_spec, words
+from tests import fairseq_commands as commands
+
+PAIRS = {"multi30k": "de-en", "wmt15_de_en": "de-en", "wmt14_en_fr": "en-fr"}
+K = [2, 4, 6, 8, 10, 12, 14, 16, 20, 24, 300]
+LAMBDA = [0.5, 0.4, 0.3, 0.2, 0.1, 0.05, 0.01, 0]
+
+
+def read(recipe: str, folder: Path) -> Spec:
+    """As if the data had been prepared."""
+    (folder / "data" / PAIRS[recipe] / "bin").mkdir(parents=True)
+    return read_spec(shutil.copy(commands.ROOT / "examples" / recipe / "sweep.yaml", folder))
+
+
+def systems(spec: Spec) -> Dict[str, List[Point]]:
+    found: Dict[str, List[Point]] = defaultdict(list)
+    for point in spec.points:
+        found[point.system].append(point)
+    return found
+
+
+def values(points: List[Point], option: str) -> List[Any]:
+    return [point.train[option] for point in points]
+
+
+@pytest.mark.parametrize("recipe", PAIRS)
+def test_fairseq_knows_the_options(recipe: str, tmp_path: Path) -> None:
+    check_options(read(recipe, tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("recipe", "lambdas", "rate"), [("wmt15_de_en", [0.75, *LAMBDA], 1), ("wmt14_en_fr", LAMBDA, 1.1)]
+)
+def test_the_paper_s_grids(recipe: str, lambdas: List[float], rate: float, tmp_path: Path) -> None:
+    found = systems(read(recipe, tmp_path))
+    assert values(found["wait-k"], "wait-k") == K and set(values(found["wait-k"], "emission-rate")) == {rate}
+    assert values(found["milk"], "latency-weight") == lambdas and set(values(found["milk"], "noise")) == {4}
+    assert values(found["mocha"], "chunk-size") == [2, 4, 8, 16] and len(found["monotonic"]) == 1
+    (offline,) = found["offline"]
+    assert offline.generate["beam"] == 20 and {p.generate["beam"] for p in found["milk"] + found["wait-k"]} == {1}
+    if recipe == "wmt15_de_en":
+        assert values(found["noise"], "noise") == [0, 1, 2, 3, 4, 6]
+        assert values(found["unpreserved"], "latency-weight") == [0, 0.1, 0.2]
+
+
+@pytest.mark.parametrize("recipe", ["wmt15_de_en", "wmt14_en_fr"])
+def test_a_sweep_trains_as_the_launcher_does(recipe: str, tmp_path: Path) -> None:
+    """Both on 8 GPUs, lambda = 0.2: fairseq reads the same from either."""
+    (point,) = [point for point in read(recipe, tmp_path).points if point.key == "milk-latency-weight=0.2"]
+    command = shlex.split(commands.shell("bash", f"examples/{recipe}/train.sh", "--dry-run", GPUS="8").stdout)
+    by_launcher = parse(command[command.index("fairseq-train") + 1 :])
+    by_sweep = parse(["data", "--user-dir", commands.PLUGIN, *words(point.train)])
+    different = {name for name in by_launcher if by_launcher[name] != by_sweep.get(name)}
+    assert different == {"data", "save_dir", "distributed_world_size", "distributed_no_spawn"}
+
+
+def parse(arguments: List[str]) -> Dict[str, Any]:
+    return vars(fairseq_options.parse_args_and_arch(fairseq_options.get_training_parser(), arguments))
+
+
+def test_multi30k_has_what_the_issue_asks_for(tmp_path: Path) -> None:
+    found = systems(read("multi30k", tmp_path))
+    assert {"offline", "soft", "monotonic", "unpreserved"} <= set(found)
+    assert (
+        len(found["milk"]) >= 4 and len(found["wait-k"]) >= 4 and len(found["mocha"]) == 2 and len(found["noise"]) >= 4
+    )
+    assert {p.after for p in found["milk"]} == {"start"} and {p.after for p in found["wait-k"]} == {"soft"}
+    budget = {p.train["max-update"] for p in found["milk"] + found["wait-k"]}
+    assert len(budget) == 1, "both curves have as many updates after their warm start"
+    (start,) = found["start"]
+    pace = start.train["head-pace"]
+    assert {p.train["head-pace"] for p in found["milk"]} == {pace}, "r and g are stored divided by it"
