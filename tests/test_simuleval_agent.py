@@ -50,7 +50,16 @@ def simuleval(translators: Translators, folder: Path, *arguments: Any) -> List[D
 
 
 @needs_simuleval
-@pytest.mark.parametrize("attention, agent, knobs", [("milk", BY_NAME, []), ("waitk", BY_FILE, ["--decode-k", 4])])
+@pytest.mark.parametrize(
+    "attention, agent, knobs",
+    [
+        ("milk", BY_NAME, []),
+        ("waitk", BY_FILE, ["--decode-k", 4]),
+        ("monotonic", BY_NAME, []),
+        ("mocha", BY_NAME, []),
+        ("soft", BY_NAME, []),
+    ],
+)
 def test_simuleval_sees_what_generate_says(
     translators: Translators,  # noqa: F811
     tmp_path: Path,
