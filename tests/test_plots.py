@@ -1,19 +1,42 @@
 """The pictures can be drawn from arrays, whatever the tokens are, and say what does not fit."""
 
+import html
+import io
+import subprocess
+import sys
+import warnings
+import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 from typing import Any, List, Sequence
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from matplotlib.figure import Figure
 from PIL import Image
 
-from fairseq_milk.analysis.diagram import Panel, attention_grid, schedule_diagram, schedule_diagrams, staircase
-from fairseq_milk.analysis.drawing import literal, save
-from fairseq_milk.analysis.plane import Point, quality_latency_plane
+from fairseq_milk.analysis.diagram import (
+    EOS,
+    LETTERS,
+    Panel,
+    attention_grid,
+    schedule_diagram,
+    schedule_diagrams,
+    shown,
+    staircase,
+)
+from fairseq_milk.analysis.drawing import FORMATS, legend_label, literal, save, style_of, text_width, visible, write
+from fairseq_milk.analysis.histogram import delay_histogram, delay_shares
+from fairseq_milk.analysis.plane import Point, pareto_front, quality_latency_plane
+from fairseq_milk.scoring import Record
 
 SOURCE = ["weil", "john", "smith", "den", "hund", "kauft", "</s>"]
 TARGET = ["because", "john", "smith", "buys", "the", "dog", "</s>"]
 DELAYS = [1, 4, 4, 6, 6, 6, 7]
+NASTY = ["<script>alert(1)</script>", "&amp;", "$x$", "\\$", r"\textbf{x}", "../../x", '"', "'", "]]>", "<!--",
+         "\x00", "\x1b[31m", "\ud800", "\ufffe", "a\nb", "_x", "\u202eabc"]  # fmt: skip
+SCRIPTS = ["العربية", "中文字", "हिन्दी", "e\u0301\u0323", "🐕\u200d🦺", "עברית", "ไทย", "한국어", "ქართული"]
 STRANGE = ["$5", "$x_i$", "<b>", "&amp;", "100%", r"\frac", "ぽち", "犬", "собака", "كلب", "🐕", "@@", "▁", "", "a b"]
 
 
@@ -45,6 +68,16 @@ def test_the_same_picture_is_the_same_file(tmp_path: Path) -> None:
         return [path.read_bytes() for path in save(figure, tmp_path / name)]
 
     assert draw("a") == draw("b")
+
+
+def svg_texts(figure: Figure) -> List[str]:
+    """What is written in the picture, as a reader of XML sees it; nothing in it can act."""
+    file = io.BytesIO()
+    write(figure, file, "svg")
+    root = ElementTree.fromstring(file.getvalue())
+    names = {element.tag.rpartition("}")[2] for element in root.iter()}
+    assert not names & {"script", "foreignObject", "image", "a", "iframe"}, names
+    return ["".join(element.itertext()) for element in root.iter("{http://www.w3.org/2000/svg}text")]
 
 
 def test_attention_darkens_the_circles(tmp_path: Path) -> None:
@@ -82,6 +115,76 @@ def test_strange_tokens_are_shown_as_they_are(tmp_path: Path) -> None:
     assert ">$5<" in text and "&lt;b&gt;" in text and "犬" in text and "&amp;amp;" in text
 
 
+@pytest.mark.parametrize("suffix", FORMATS)
+def test_every_script_in_every_format_without_a_warning(suffix: str) -> None:
+    tokens = [*SCRIPTS, *NASTY]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        write(
+            schedule_diagram(tokens, tokens, range(1, len(tokens) + 1), title=tokens[0]), io.BytesIO(), suffix, dpi=60
+        )
+
+
+@settings(max_examples=12)
+@given(st.lists(st.text(min_size=1, max_size=30), min_size=1, max_size=6))
+def test_any_token_is_text_in_an_svg(tokens: List[str]) -> None:
+    texts = svg_texts(schedule_diagram(tokens, ["x"], [1], title=tokens[0]))
+    squeezed = {" ".join(text.split()) for text in texts}  # a reader of XML may fold spaces
+    assert {" ".join(shown(token).split()) for token in tokens} <= squeezed | {""}
+
+
+def test_nasty_names_are_text_everywhere() -> None:
+    points = [Point(1 + n, 2 + n, name) for n, name in enumerate(NASTY)]
+    plane = quality_latency_plane({name: [point] for name, point in zip(NASTY, points)}, title=NASTY[0])
+    bars = delay_histogram({name: [1, 2, 2] for name in NASTY}, title=NASTY[0])
+    for text in (svg_texts(plane), svg_texts(bars)):
+        assert all(any(visible(name) in line for line in text) for name in NASTY)
+
+
+@settings(max_examples=200)
+@given(st.text())
+def test_visible_text_can_be_written(text: str) -> None:
+    """As long as it was, on one line, in UTF-8 and in XML; what could be shown is unchanged."""
+    result = visible(text)
+    assert len(result) == len(text) and len(result.splitlines()) <= 1
+    ElementTree.fromstring(f"<a>{html.escape(result)}</a>")
+    result.encode("utf-8")
+    assert visible(result) == result
+    if text.isprintable():
+        assert result == text
+
+
+def test_a_legend_hides_nothing() -> None:
+    assert legend_label("_x").endswith("_x") and not legend_label("_x").startswith("_")
+
+
+def test_width_of_text() -> None:
+    assert [text_width(text) for text in ("abc", "犬", "e\u0301")] == [3, 2, 1]
+
+
+def test_long_tokens_are_cut() -> None:
+    figure = schedule_diagram(["x" * 100_000], ["y"], [1])
+    assert max(figure.get_size_inches()) < 10
+    assert len(shown("x" * 100_000)) == LETTERS
+
+
+def test_long_sentences_of_two_systems() -> None:
+    tokens = [f"tok{i}" for i in range(60)]
+    panels = [Panel(tokens, tokens, delays, attention(delays)) for delays in (range(1, 61), [60] * 60)]
+    file = io.BytesIO()
+    write(schedule_diagrams(panels), file, "png", dpi=40)
+    assert Image.open(file).size[0] < 40 * 40
+
+
+def test_a_record_as_a_panel() -> None:
+    record = Record(3, ["a", "b"], ["x"], [1, 3], attention=[[1.0], [0.2, 0.3, 0.5]])
+    assert Panel.from_record(record, "MILk") == Panel(
+        ["a", "b", EOS], ["x", EOS], [1, 3], record.attention, title="MILk"
+    )
+    cut = Record(3, ["a", "b"], ["x"], [1])
+    assert Panel.from_record(cut).target == ["x"]
+
+
 def test_long_sentences_keep_to_a_page(tmp_path: Path) -> None:
     tokens = [f"token{i}" for i in range(200)]
     figure = schedule_diagram(tokens, tokens, range(1, 201))
@@ -99,6 +202,7 @@ def test_long_sentences_keep_to_a_page(tmp_path: Path) -> None:
         ({"delays": [1, 2, 3, 4, 5, 6, 8]}, "do not fit a source of 7 tokens"),
         ({"delays": [-1, 2, 3, 4, 5, 6, 7]}, "do not fit a source of 7 tokens"),
         ({"target": [], "delays": []}, "without target tokens"),
+        ({"source": ["x"] * 301}, "more than 300 tokens"),
     ],
 )
 def test_what_does_not_fit_is_refused(change: Any, message: str) -> None:
@@ -126,7 +230,10 @@ def test_literal_dollars() -> None:
 
 
 def test_plane(tmp_path: Path) -> None:
-    systems = {"wait-$k$": [Point(5, 90, "k=5"), Point(3, 80, "k=3", 0.1, 2.0)], "MILk": [Point(3.2, 99.5, "λ=0.1")]}
+    systems = {
+        "wait-$k$": [Point(5, 90, "k=5"), Point(3, 80, "k=3", (2.9, 3.2), (78, 81))],
+        "MILk": [Point(3.2, 99.5, "λ=0.1")],
+    }
     figure = quality_latency_plane(systems, Point(2.9, 100, "best possible"), title="100 $ <b>")
     png, svg = save(figure, tmp_path / "plane")
     assert inked(png) > 0.01
@@ -149,3 +256,54 @@ def test_labels_do_not_hide_each_other() -> None:
 
 def test_empty_plane(tmp_path: Path) -> None:
     save(quality_latency_plane({}), tmp_path / "empty")
+
+
+def test_bars_are_as_long_as_the_ranges() -> None:
+    figure = quality_latency_plane({"a": [Point(3, 80, "", (2.9, 3.2), (78, 81)), Point(5, 90)]})
+    bars = [collection.get_segments() for collection in figure.axes[0].collections]
+    assert [segment.tolist() for segment in (bars[0][0], bars[1][0])] == [[[2.9, 80], [3.2, 80]], [[3, 78], [3, 81]]]
+
+
+def test_overlay_is_dashed_in_the_colour_of_its_system() -> None:
+    systems = {"soft": [Point(9, 30)], "milk": [Point(3, 25), Point(5, 27)]}
+    figure = quality_latency_plane(systems, overlay={"MILk (paper)": [Point(4, 26), Point(6, 28)]})
+    lines: List[Any] = [line for line in figure.axes[0].lines if len(line.get_xdata()) == 2]
+    own, paper = (next(line for line in lines if list(line.get_xdata()) == x) for x in ([3, 5], [4, 6]))
+    assert own.get_color() == paper.get_color() and own.get_linestyle() == "-" and paper.get_linestyle() == "--"
+    assert "MILk (paper)" in svg_texts(figure) and "Pareto front" in svg_texts(figure)
+
+
+def test_spellings_of_a_name_share_a_colour() -> None:
+    styles = style_of(["wait-k", "MILk", "waitk (paper)", "milk"])
+    assert styles["wait-k"] == styles["waitk (paper)"] != styles["MILk"] == styles["milk"]
+
+
+@given(st.lists(st.builds(Point, st.integers(0, 9), st.integers(0, 9)), max_size=12))
+def test_pareto_front(points: List[Point]) -> None:
+    """Rising from left to right; every other point is beaten by one of it, none of it by any."""
+    front = pareto_front(points)
+    places = sorted({point[:2] for point in front})
+    assert [quality for _, quality in places] == sorted({quality for _, quality in places})
+    assert len({latency for latency, _ in places}) == len(places)
+    for point in points:
+        at_least_as_good = [p for p in front if p.latency <= point.latency and p.quality >= point.quality]
+        assert at_least_as_good and (point in front) == (point[:2] in {p[:2] for p in at_least_as_good})
+
+
+def test_histogram_counts_sentences() -> None:
+    assert delay_shares([1, 1, 1, 3]).tolist() == [0, 75, 0, 25]
+    figure = delay_histogram({"MILk": [1, 1, 1, 3], "wait-2": [2, 2]})
+    heights = [[bar.get_height() for bar in bars] for bars in figure.axes[0].containers]
+    assert heights == [[0, 75, 0, 25], [0, 0, 100]]
+    assert any("MILk (mean 1.5" in text for text in svg_texts(figure))
+
+
+@pytest.mark.parametrize("delays, message", [({}, "nothing to draw"), ({"a": []}, "a has no sentence with a delay")])
+def test_histogram_of_nothing_is_refused(delays: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        delay_histogram(delays)
+
+
+def test_importing_the_plugin_does_not_import_matplotlib() -> None:
+    code = "import sys, fairseq_milk, fairseq_milk.analysis, fairseq_milk.cli; assert 'matplotlib' not in sys.modules"
+    subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True, timeout=120)

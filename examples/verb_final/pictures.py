@@ -44,8 +44,7 @@ def draw_plane(results: Results, quality: str) -> Figure:
 
 def _point(row: Row, quality: str) -> Point:
     """The bars go over the range of the seeds."""
-    (left, right), (low, high) = row.range("DAL"), row.range(quality)
-    return Point(row.mean("DAL"), row.mean(quality), row.system.point, (right - left) / 2, (high - low) / 2)
+    return Point(row.mean("DAL"), row.mean(quality), row.system.point, row.range("DAL"), row.range(quality))
 
 
 def best_milk(results: Results) -> Optional[Row]:
@@ -86,9 +85,7 @@ def choose_sentence(results: Results, rows: Sequence[Row], kind: str) -> Optiona
 
 def panel(row: Row, sentence: Sentence, index: int) -> Panel:
     """A sentence as the system translated it; the limit is drawn where it has as many tokens as it should."""
-    record = row.records[index]
-    source, target = [*sentence.source, EOS], [*record.hypothesis, EOS][: len(record.delays)]
-    right = [*sentence.target, EOS]
-    wrong = [i >= len(right) or token != right[i] for i, token in enumerate(target)]
-    best = sentence.delays if len(target) == len(sentence.delays) else None
-    return Panel(source, target, record.delays, record.attention, best, wrong, row.system.label)
+    drawn, right = Panel.from_record(row.records[index], row.system.label), [*sentence.target, EOS]
+    wrong = [i >= len(right) or token != right[i] for i, token in enumerate(drawn.target)]
+    best = sentence.delays if len(drawn.target) == len(sentence.delays) else None
+    return drawn._replace(best=best, wrong=wrong)

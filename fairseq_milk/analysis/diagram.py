@@ -12,11 +12,14 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from .drawing import ORANGE, literal, style
+from ..scoring.records import Record
+from .drawing import ORANGE, literal, style, text_width, visible
 
 EOS = "⟨/s⟩"
 CELL = 0.32  # inches a token
 WIDEST = 30.0  # inches of tokens: beyond it the cells become smaller
+LONGEST = 300  # tokens of a sentence that can still be looked at
+LETTERS = 24  # of a token: a longer one is cut
 DARKEST = 0.8  # the shade of attention 1, on which the outline of the head can still be seen
 DASHES = (0, (3, 2))
 PATH, HEAD, READ, UNREAD = "#9BC3E0", "#111111", "#B8B8B8", "#D0D0D0"
@@ -38,6 +41,12 @@ class Panel(NamedTuple):
     wrong: Optional[Sequence[bool]] = None
     title: str = ""
 
+    @classmethod
+    def from_record(cls, record: Record, title: str = "") -> "Panel":
+        """The sentence with EOS on both sides, as far as EOS was written."""
+        target = [*record.hypothesis, EOS][: len(record.delays)]
+        return cls([*record.source, EOS], target, record.delays, record.attention, title=title)
+
     def check(self) -> None:
         for name in ("delays", "attention", "best", "wrong"):
             values = getattr(self, name)
@@ -45,6 +54,8 @@ class Panel(NamedTuple):
                 raise ValueError(f"one each is needed for {len(self.target)} target tokens, got {len(values)} {name}")
         if not self.target:
             raise ValueError("a sentence without target tokens cannot be drawn")
+        if max(len(self.source), len(self.target)) > LONGEST:
+            raise ValueError(f"a sentence of more than {LONGEST} tokens cannot be drawn")
         for name in ("delays", "best"):
             values = getattr(self, name)
             if values is not None and not 0 <= min(values) <= max(values) <= len(self.source):
@@ -90,7 +101,13 @@ def schedule_diagrams(panels: Sequence[Panel], title: str = "") -> Figure:
 
 
 def longest(tokens: Sequence[str]) -> int:
-    return max((len(token) for token in tokens), default=0)
+    return max((text_width(shown(token)) for token in tokens), default=0)
+
+
+def shown(token: str) -> str:
+    """A token as its label has it: on one line, and not longer than a label can be."""
+    token = visible(token)
+    return token if len(token) <= LETTERS else token[: LETTERS - 1] + "…"
 
 
 def _draw(axes: Any, panel: Panel, cell: float) -> None:
@@ -116,9 +133,9 @@ def _draw(axes: Any, panel: Panel, cell: float) -> None:
 
 
 def _label(axes: Any, panel: Panel) -> None:
-    axes.set_xticks(range(len(panel.source)), [literal(token) for token in panel.source], rotation=55, ha="left",
+    axes.set_xticks(range(len(panel.source)), [literal(shown(token)) for token in panel.source], rotation=55, ha="left",
                     rotation_mode="anchor")  # fmt: skip
-    axes.set_yticks(range(len(panel.target)), [literal(token) for token in panel.target])
+    axes.set_yticks(range(len(panel.target)), [literal(shown(token)) for token in panel.target])
     for text, wrong in zip(axes.get_yticklabels(), panel.wrong or []):
         if wrong:
             text.set_color("#C00000")

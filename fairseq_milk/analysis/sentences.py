@@ -1,0 +1,71 @@
+"""One generation, sentence by sentence: its texts, sentence BLEU and lag, and which sentences are the worst."""
+
+from typing import Dict, List, NamedTuple, Optional
+
+import sacrebleu
+
+from ..errors import UserError
+from ..scoring import Record, find_markers, join_words, sentence_latency
+from .diagram import LONGEST, Panel
+from .generate_log import GenerateLog
+
+
+class Sentence(NamedTuple):
+    """bleu: None without a reference; dal: None for an empty hypothesis."""
+
+    record: Record
+    source: str
+    hypothesis: str
+    reference: Optional[str]
+    bleu: Optional[float]
+    dal: Optional[float]
+
+    @property
+    def drawable(self) -> bool:
+        return 0 < len(self.record.delays) <= LONGEST and len(self.record.source) < LONGEST
+
+
+class Generation(NamedTuple):
+    """The sentences of one system by their ids."""
+
+    label: str
+    sentences: Dict[int, Sentence]
+
+    def initial_delays(self) -> List[int]:
+        """g_1, where something was written."""
+        return [sentence.record.delays[0] for sentence in self.sentences.values() if sentence.record.delays]
+
+    def lowest_bleu(self, count: int) -> List[int]:
+        """The ids of the worst translations that can be drawn, the worst first."""
+        scores = {i: s.bleu for i, s in self.sentences.items() if s.drawable and s.bleu is not None}
+        return sorted(scores, key=lambda i: scores[i])[:count]
+
+    def largest_dal(self, count: int) -> List[int]:
+        """The ids of the sentences with the largest lag that can be drawn, the largest first."""
+        lags = {i: s.dal for i, s in self.sentences.items() if s.drawable and s.dal is not None}
+        return sorted(lags, key=lambda i: -lags[i])[:count]
+
+
+def check_sentence(i: int, generation: Generation) -> None:
+    """UserError if it is not there or cannot be drawn."""
+    known = generation.sentences
+    if i not in known:
+        raise UserError(f"--sentence {i}: {generation.label} has the sentences {min(known)} to {max(known)}")
+    try:
+        Panel.from_record(known[i].record).check()
+    except ValueError as error:
+        raise UserError(f"--sentence {i}: {error}") from None
+
+
+def read_generation(label: str, log: GenerateLog) -> Generation:
+    """Lag in the paper's convention; BLEU with sacreBLEU's default tokenizer and effective order."""
+    bleu, marker = sacrebleu.BLEU(effective_order=True), find_markers(log.records).source
+    hypotheses, references = log.texts()
+    sentences = {}
+    for n, (record, latency) in enumerate(zip(log.records, sentence_latency(log.records))):
+        reference = None if references is None else references[n]
+        score = None if reference is None else bleu.sentence_score(hypotheses[n], [reference]).score
+        lag = None if latency is None else latency.DAL
+        source = join_words(record.source, marker)
+        sentences[record.id] = Sentence(record, source, hypotheses[n], reference, score, lag)
+    return Generation(label, sentences)

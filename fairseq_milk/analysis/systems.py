@@ -1,0 +1,164 @@
+"""What there is to show: the rows of a sweep's table, or generations, as systems at their settings over their seeds."""
+
+import math
+import os
+import re
+from pathlib import Path
+from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
+
+from ..errors import UserError
+from ..sweep.table import Result, read_results
+from .generate_log import GenerateLog, read_generate_log
+from .paper_results import TEST_SETS
+from .plane import Point, Range
+from .score import score_log
+
+LATENCIES = {"dal": "DAL (tokens)", "al": "AL (tokens)", "ap": "AP"}
+LETTERS = {"latency-weight": "λ", "wait-k": "k", "chunk-size": "w"}  # of the paper, for the options of the grids
+FEW = 3  # systems that fit beside each other
+
+
+class System(NamedTuple):
+    """One system at one setting, over its seeds."""
+
+    name: str
+    setting: str
+    results: List[Result]
+
+    @property
+    def key(self) -> str:
+        """As the sweep names it: milk-latency-weight=0.1."""
+        return f"{self.name}-{self.setting}" if self.setting else self.name
+
+    @property
+    def label(self) -> str:
+        """As it is shown: milk λ=0.1."""
+        return f"{self.name} {self.point}".strip()
+
+    @property
+    def point(self) -> str:
+        """The setting in short: λ=0.1."""
+        return ",".join(LETTERS.get(name, name) + rest for name, rest in map(_option, self.setting.split(",")))
+
+    def mean(self, measure: str) -> float:
+        """Over the seeds.  measure: a field of `Result`."""
+        return math.fsum(getattr(result, measure) for result in self.results) / len(self.results)
+
+    def range(self, measure: str) -> Optional[Range]:
+        """Of the seeds, if there are several; else the confidence interval, where there is one."""
+        if len(self.results) > 1:
+            values = [getattr(result, measure) for result in self.results]
+            return min(values), max(values)
+        bounds = [getattr(self.results[0], f"{measure}_{end}", math.nan) for end in ("low", "high")]
+        return None if any(map(math.isnan, bounds)) else (bounds[0], bounds[1])
+
+    @property
+    def has_schedule(self) -> bool:
+        return os.path.isfile(self.results[0].log) and math.isfinite(self.mean("dal"))
+
+    def read_log(self) -> GenerateLog:
+        """The sentences of the first seed, which must have delays."""
+        log = read_generate_log(self.results[0].log)
+        if log.no_latency is not None:
+            raise UserError(log.no_latency)
+        return log
+
+
+def read_systems(inputs: Sequence[str]) -> List[System]:
+    """inputs: tables of a sweep (.csv, .json), or generations as FILE or NAME=FILE.
+
+    A name is a system and, after a space, its setting.  Files of the same name are seeds of one system.
+    """
+    files = [_name_and_path(text) for text in inputs]
+    logs = [path for _, path in files if not _is_table(path)]
+    distinct = dict(zip(logs, distinct_names(logs)))
+    results: List[Result] = []
+    for name, path in files:
+        if _is_table(path):
+            results += read_results(path)
+        else:
+            system, _, setting = name.partition(" ") if name else (distinct[path], "", "")
+            results.append(score_log(read_generate_log(path), system, setting))
+    if not results:
+        raise UserError(f"there are no results in {', '.join(inputs)}")
+    return group(results)
+
+
+def group(results: Sequence[Result]) -> List[System]:
+    """Seeds put together, in the order of the first."""
+    systems: Dict[Tuple[str, str], System] = {}
+    for result in results:
+        key = result.system, result.setting
+        systems.setdefault(key, System(*key, [])).results.append(result)
+    return list(systems.values())
+
+
+def choose(systems: Sequence[System], keys: Optional[Sequence[str]]) -> List[System]:
+    """Those of the keys; without keys, of those whose schedules are at hand, all if they are few, else two."""
+    if keys is None:
+        at_hand = [system for system in systems if system.has_schedule]
+        return at_hand if len(at_hand) <= FEW else comparable(at_hand)
+    named = {name: system for system in systems for name in (system.label, system.key)}
+    for key in keys:
+        if key not in named:
+            known = ", ".join(system.key for system in systems)
+            raise UserError(f"--show {key}: there is no such system; there are {known}")
+    return [named[key] for key in dict.fromkeys(keys)]
+
+
+def comparable(systems: Sequence[System]) -> List[System]:
+    """MILk (else the first system) at the middle of its range of DAL, and the other system nearest to that in DAL."""
+    name = next((system.name for system in systems if "milk" in system.name.casefold()), systems[0].name)
+    own = sorted((system for system in systems if system.name == name), key=lambda system: system.mean("dal"))
+    middle = own[(len(own) - 1) // 2]
+    others = [system for system in systems if system.name != middle.name]
+    return [middle, *sorted(others, key=lambda system: abs(system.mean("dal") - middle.mean("dal")))[:1]]
+
+
+def curves(systems: Sequence[System], latency: str) -> Dict[str, List[Point]]:
+    """For `quality_latency_plane`.  A system without BLEU or latency has no place on the plane."""
+    points: Dict[str, List[Point]] = {}
+    for s in systems:
+        point = Point(s.mean(latency), s.mean("bleu"), s.point, s.range(latency), s.range("bleu"))
+        if math.isfinite(point.latency) and math.isfinite(point.quality):
+            points.setdefault(s.name, []).append(point)
+    return points
+
+
+def paper_curves(pair: str, latency: str) -> Dict[str, List[Point]]:
+    """The paper's own, of one of its `TEST_SETS`."""
+    points: Dict[str, List[Point]] = {}
+    for line in TEST_SETS[pair]:
+        point = Point(getattr(line, latency), line.bleu, line.setting)
+        points.setdefault(f"{line.system} (paper)", []).append(point)
+    return points
+
+
+def _name_and_path(text: str) -> Tuple[str, str]:
+    """NAME=FILE or FILE.  Either may have a = in it: the file is what is there."""
+    if not os.path.exists(text):
+        for equals in re.finditer("=", text):
+            if os.path.exists(text[equals.end() :]):
+                return text[: equals.start()], text[equals.end() :]
+    return "", text
+
+
+def _option(text: str) -> Tuple[str, str]:
+    """name and =value."""
+    name, equals, value = text.partition("=")
+    return name, equals + value
+
+
+def _is_table(path: str) -> bool:
+    return Path(path).suffix in (".csv", ".json")
+
+
+def distinct_names(paths: Sequence[str]) -> List[str]:
+    """What tells the paths apart: a/milk/out.jsonl and a/wait-4/out.jsonl give milk and wait-4."""
+    parts = [Path(path).with_suffix("").parts for path in paths]
+    if len(set(parts)) < 2:
+        return [path[-1] for path in parts]
+    shortest = min(map(len, parts)) - 1
+    start = next((n for n in range(shortest) if len({path[n] for path in parts}) > 1), shortest)
+    end = next((n for n in range(shortest - start) if len({path[-1 - n] for path in parts}) > 1), shortest - start)
+    return ["/".join(path[start : len(path) - end]) for path in parts]
