@@ -126,9 +126,9 @@ class SimultaneousTranslationTask(TranslationTask):
         refuse_fairseq_models(cfg)
         return super().build_model(cfg, from_checkpoint)
 
-    def build_criterion(self, cfg: Any, from_checkpoint: bool = False) -> Any:
+    def build_criterion(self, cfg: Any, *args: Any, **kwargs: Any) -> Any:
         refuse_independent_copies()
-        return super().build_criterion(cfg, from_checkpoint)
+        return super().build_criterion(cfg, *args, **kwargs)
 
     def train_step(
         self, sample: Any, model: Any, criterion: Any, optimizer: Any, update_num: int, *args: Any, **kwargs: Any
