@@ -119,7 +119,7 @@ def test_an_interrupted_preparation_goes_on(tmp_path: Path, monkeypatch: pytest.
             prepare(corpus, tmp_path / "out", tmp_path / "mirror")
     said = prepare(corpus, tmp_path / "out", tmp_path / "mirror")
     assert "learn bpe: kept" in said and "segment train.de: done" in said
-    assert prepare(corpus, tmp_path / "out", tmp_path / "nowhere").count("kept") == len(said.splitlines())
+    assert prepare(corpus, tmp_path / "out", tmp_path / "nowhere").count(": kept\n") == len(said.splitlines())
 
     said = prepare(corpus._replace(merges=50), tmp_path / "out", tmp_path / "nowhere")
     assert "clean: kept" in said and "learn bpe: done" in said and "binarise: done" in said

@@ -50,22 +50,28 @@ def alone(folder: Path) -> Iterator[None]:
 
 
 class Progress:
-    """How far one step is, by bytes."""
+    """How far one step is, by bytes; shown every so many of them, for there may be millions of short lines."""
+
+    every = 1 << 20
 
     def __init__(self, line: Line, what: str, total: int) -> None:
         self.line, self.what, self.total = line, what, total
-        self.done = self.before = 0
+        self.done = self.before = self.shown = 0
         self.started = time.monotonic()
 
     def start_at(self, done: int) -> None:
         """So much was there before."""
-        self.done = self.before = done
+        self.done = self.before = self.shown = done
 
     def add(self, amount: int) -> None:
         self.done += amount
-        seconds = time.monotonic() - self.started
-        parts = [f"{self.what}: {self.done / 1e6:.0f} MB" + (f" of {self.total / 1e6:.0f}" if self.total else "")]
-        if self.total and self.done > self.before:
+        if self.done - self.shown >= self.every:
+            self.shown = self.done
+            self._show(time.monotonic() - self.started)
+
+    def _show(self, seconds: float) -> None:
+        parts = [f"{self.what}: {self.done / 1e6:.0f} MB"]
+        if self.total:
             left = seconds * (self.total - self.done) / (self.done - self.before)
-            parts.append(f"{duration(left)} left")
+            parts = [f"{parts[0]} of {self.total / 1e6:.0f}", f"{duration(left)} left"]
         self.line.show(parts)
