@@ -92,7 +92,8 @@ def test_other_decoding_decodes_again_and_trains_nothing(sweep: Sweep, change: s
     before, trained, decoded = sweep.rows(), sweep.logs("train.log"), sweep.logs("generate.log")
     if change == "test set":
         write_data(sweep.folder / "data-bin", test="other")
-    sweep(**({"beam: 1": "beam: 1, lenpen: 2"} if change == "generate" else {}))
+    words: Any = {"beam: 1": "beam: 1, lenpen: 2"} if change == "generate" else {}
+    sweep(**words)
     assert sweep.logs("train.log") == trained
     assert all(sweep.logs("generate.log")[name] != decoded[name] for name in NAMES)
     assert ([row.bleu for row in sweep.rows()] != [row.bleu for row in before]) == (change == "generate")
@@ -102,7 +103,7 @@ def test_other_decoding_decodes_again_and_trains_nothing(sweep: Sweep, change: s
 def test_other_training_is_refused_until_it_is_asked_for(sweep: Sweep, change: str) -> None:
     sweep()
     before, trained = sweep.rows(), sweep.logs("train.log")
-    words = {}
+    words: Any = {}
     if change == "train":
         words = {"max-update: 2": "max-update: 3"}
     elif change == "data":
@@ -139,8 +140,13 @@ def test_the_dry_run_can_be_pasted_into_a_shell(sweep: Sweep) -> None:
     sweep()
     assert [(sweep.out / name / "results" / "generate-test.json").read_text() for name in NAMES] == by_hand
     assert sweep("--dry-run").strip() == "# nothing is missing"
-    decode_only = sweep("--dry-run", **{"beam: 1": "beam: 2"})
+    changed: Any = {"beam: 1": "beam: 2"}
+    decode_only = sweep("--dry-run", **changed)
     assert "fairseq-generate" in decode_only and "fairseq-train" not in decode_only
+    changed = {"max-update: 2": "max-update: 3"}
+    assert "--retrain" in sweep("--dry-run", code=2, **changed)
+    anew = sweep("--dry-run", "--retrain", **changed).splitlines()
+    assert anew[2] == f"rm -r {sweep.out / NAMES[0] / 'checkpoints'}" and "fairseq-train" in anew[3]
 
 
 def test_a_slurm_array(sweep: Sweep) -> None:

@@ -69,6 +69,20 @@ def test_words_are_not_what_yaml_1_1_makes_of_them(tmp_path: Path) -> None:
     assert [train[key] for key in ("lr", "dropout", "noise")] == [1e-5, 0.5, -2]
 
 
+def test_what_several_systems_share(tmp_path: Path) -> None:
+    """Anchors and merges, also of a merge that is written further in."""
+    text = """
+data: data-bin
+systems:
+  a: {train: &base {lr: 1, noise: 2}}
+  b: {train: &more {<<: *base, lr: 3}}
+  c: {train: {<<: *more, noise: 4}}
+  d: {<<: {train: *more}, generate: {beam: 1}}
+"""
+    spec = read(tmp_path, text)
+    assert [(point.train["lr"], point.train["noise"]) for point in spec.points] == [(1, 2), (3, 2), (3, 4), (3, 2)]
+
+
 def test_a_name_and_absolute_paths(tmp_path: Path) -> None:
     data = write_data(tmp_path / "elsewhere")
     spec = read(tmp_path, GOOD.replace("data-bin", str(data)) + "name: mine\ncheckpoint: checkpoint_last.pt\n")
@@ -114,6 +128,7 @@ MISTAKES = [
     # duplicates
     ("seeds: [1, 1]", "seeds: a seed is there twice"),
     ("train: {lr: 1, lr: 2}", "the key 'lr' is there twice"),
+    ("train: &a {lr: 1}\ngenerate: {<<: *a, lr: 3, lr: 4}", "the key 'lr' is there twice"),
     ("systems: {a: {}, a: {}}", "the key 'a' is there twice"),
     ("systems: {a: {grid: {lr: [0.1, 0.10]}}}", "systems.a: the run a-lr=0.1-s1 is there twice"),
     ("systems: {a: {}, A: {}}", "systems.A: the run A-s1 is there twice (the other is systems.a)"),
@@ -169,7 +184,7 @@ def without(text: str, key: str) -> str:
         (b"a: 1\n---\nb: 2\n", "single document"),
         (b"data: !!python/object/apply:os.system ['touch mark']", "could not determine a constructor"),
         (b"{a: b}: c", "unhashable"),
-        (b"[" * 1500, "nested too deeply"),
+        (b"[" * 600, "nested too deeply"),
         (b"seeds: [" + b"9" * 5000 + b"]", ""),
         (b"train: &a {x: *a}\n", "'data'"),
     ],
@@ -227,10 +242,11 @@ def test_anything_is_a_sweep_or_a_sentence(folder: Path, key: str, value: Any) -
 def test_options_that_fairseq_does_not_know(words_: str, problem_: Optional[str]) -> None:
     known = f"data-bin --task simultaneous_translation --arch milk_rnmt_tiny --criterion {CRITERION} {words_}"
     assert problem(get_training_parser, known.split()) == problem_
+    assert problem(get_training_parser, ["data-bin"]) == "there is no --arch"
 
 
 def test_the_system_with_an_unknown_option_is_named(tmp_path: Path) -> None:
     with pytest.raises(UserError) as error:
-        check_options(read(tmp_path, "data: data-bin\nsystems: {a: {generate: {bean: 3}}}"))
+        check_options(read(tmp_path, "data: data-bin\ntrain: {arch: lstm}\nsystems: {a: {generate: {bean: 3}}}"))
     said = "fairseq-generate: there is no option --bean, did you mean --beam?"
     assert str(error.value) == f"{tmp_path / 'sweep.yaml'}: systems.a: {said}"

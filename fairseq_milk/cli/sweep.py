@@ -2,13 +2,14 @@
 
 import argparse
 import os
+import shlex
 from pathlib import Path
 from typing import List, Sequence
 
 from ..errors import UserError
 from ..files import write_atomically
 from ..sweep import spec as spec_file
-from ..sweep.commands import exit_code
+from ..sweep.commands import command, exit_code
 from ..sweep.options import check_options
 from ..sweep.progress import Line
 from ..sweep.runs import Run, choose, make_runs, script, with_predecessors
@@ -45,13 +46,13 @@ def sweep(args: argparse.Namespace) -> int:
     out = Path(os.path.abspath(args.out or spec.path.parent / spec.name))
     runs = make_runs(spec, out)
     chosen = choose(runs, args.only)
+    if not args.retrain:
+        refuse_other_trainings(chosen)
     if args.slurm is not None:
-        return write_slurm(spec, chosen, out, args.slurm)
+        return write_slurm(args, spec, chosen, out)
     if args.dry_run:
         print(script(chosen) or "# nothing is missing")
         return 0
-    if not args.retrain:
-        refuse_other_trainings(chosen)
     return complete(runs, chosen, out, args.jobs)
 
 
@@ -88,11 +89,10 @@ def refuse_other_trainings(chosen: Sequence[Run]) -> None:
         )
 
 
-def write_slurm(spec: Spec, chosen: Sequence[Run], out: Path, path: Path) -> int:
-    text = slurm_script(chosen, spec.path, spec.name, out, path)
-    if not text:
-        print("nothing is missing")
-        return 0
-    write_atomically(path, text)
-    print(f"sbatch {path}")
+def write_slurm(args: argparse.Namespace, spec: Spec, chosen: Sequence[Run], out: Path) -> int:
+    task = ["sweep", str(spec.path), "--out", str(out), *(["--retrain"] if args.retrain else [])]
+    text = slurm_script(chosen, spec.name, [command("fairseq-milk"), *task], args.slurm)
+    if text:
+        write_atomically(args.slurm, text)
+    print(f"sbatch {shlex.quote(str(args.slurm))}" if text else "nothing is missing")
     return 0

@@ -40,5 +40,5 @@ def problem(make_parser: Callable[[], Any], arguments: List[str]) -> Optional[st
             return f"there is no option {unknown[0]}" + (f", did you mean {close[0]}?" if close else "")
         return message.partition(" (choose from")[0] or "the options cannot be read"
     except (ArithmeticError, LookupError, RuntimeError, TypeError, ValueError) as error:  # a type function of fairseq
-        return str(error) or type(error).__name__
+        return str(error) or "there is no --arch"  # which fairseq says without a word
     return None

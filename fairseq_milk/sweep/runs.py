@@ -206,5 +206,6 @@ def script(runs: Sequence[Run]) -> str:
     lines = [shell_line(["cd", str(run.cwd)]) for run in missing[:1] if run.cwd]
     for run in missing:
         todo = run.commands()[1:] if run.is_trained() else run.commands()
-        lines += [f"# {run.name}", *map(shell_line, todo)]
+        stale = [["rm", "-r", str(run.checkpoints)]] if run.other_training() else []
+        lines += [f"# {run.name}", *map(shell_line, [*stale, *todo])]
     return "\n".join(lines)

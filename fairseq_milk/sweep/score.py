@@ -13,7 +13,7 @@ from .runs import Run
 from .table import Result, write_results
 
 RESAMPLES, SEED = 1000, 12345  # as `fairseq-milk score`
-NONE = {"score": None, "AP": None, "AL": None, "DAL": None, "signature": ""}
+NONE: Dict[str, Any] = {"score": None, "AP": None, "AL": None, "DAL": None, "signature": ""}
 
 
 def update_table(runs: Sequence[Run], out: Path) -> List[Result]:

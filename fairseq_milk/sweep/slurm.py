@@ -4,7 +4,7 @@ import shlex
 from pathlib import Path
 from typing import List, Sequence
 
-from .commands import command, shell_line
+from .commands import shell_line
 from .runs import Run, with_predecessors
 
 SCRIPT = """#!/usr/bin/env bash
@@ -12,8 +12,7 @@ SCRIPT = """#!/usr/bin/env bash
 #SBATCH --array=0-{last}
 #SBATCH --ntasks=1
 #SBATCH --requeue
-# {sweep}: one run a task.
-# Add what your cluster wants: #SBATCH --gpus=1, --cpus-per-task, --mem, --time, --partition ...
+# One run of {name} a task. Add what your cluster wants: #SBATCH --gpus=1, --cpus-per-task, --mem, --time ...
 # A task that is requeued goes on from its last checkpoint.{order}
 set -euo pipefail
 
@@ -27,8 +26,11 @@ ORDER = """
 {lines}"""
 
 
-def slurm_script(runs: Sequence[Run], spec: Path, name: str, out: Path, script: Path) -> str:
-    """Empty if nothing is missing.  Runs that others start from come first."""
+def slurm_script(runs: Sequence[Run], name: str, task: Sequence[str], script: Path) -> str:
+    """Empty if nothing is missing.  Runs that others start from come first.
+
+    task: the words of a command that completes a run if it is given `--only RUN`.  script: where it will be.
+    """
     missing = [run for run in with_predecessors(runs) if not run.is_complete()]
     missing.sort(key=depth)
     if not missing:
@@ -36,10 +38,9 @@ def slurm_script(runs: Sequence[Run], spec: Path, name: str, out: Path, script: 
     return SCRIPT.format(
         name=name,
         last=len(missing) - 1,
-        sweep=spec,
         order=_order(missing, script),
         runs="\n".join(f"  {shlex.quote(run.name)}" for run in missing),
-        command=shell_line([command("fairseq-milk"), "sweep", str(spec), "--out", str(out)]),
+        command=shell_line(task),
     )
 
 

@@ -45,7 +45,6 @@ class Result(NamedTuple):
 
 
 TYPES = get_type_hints(Result)
-PATHS = ("checkpoint", "log")
 
 
 def read_results(path: Union[str, Path]) -> List[Result]:
@@ -75,7 +74,7 @@ def _result(path: Path, number: int, row: Dict[str, Any]) -> Result:
             cells[name] = _parse(row[name], kind)
         except (TypeError, ValueError):
             raise UserError(f"{path}, row {number}: {name} should be a {kind.__name__}, got {row[name]!r}") from None
-    for name in PATHS:
+    for name in ("checkpoint", "log"):
         cells[name] = os.path.normpath(path.parent / cells[name])
     return Result(**cells)
 
@@ -106,7 +105,9 @@ def write_results(results: Sequence[Result], folder: Path) -> List[Path]:
 
 
 def _relative(result: Result, folder: Path) -> Result:
-    return result._replace(**{name: os.path.relpath(getattr(result, name), folder) for name in PATHS})
+    return result._replace(
+        checkpoint=os.path.relpath(result.checkpoint, folder), log=os.path.relpath(result.log, folder)
+    )
 
 
 def _is_nan(value: Any) -> bool:

@@ -18,14 +18,16 @@ class _Loader(yaml.SafeLoader):
 
     yaml_implicit_resolvers: Any = {}
 
-    def construct_mapping(self, node: Any, deep: bool = False) -> Any:
+    def compose_mapping_node(self, anchor: Any) -> Any:
+        """Here the keys are still those that were written; later `<<` has added others."""
+        node = super().compose_mapping_node(anchor)
         seen = set()
         for key in [key for key, _ in node.value if isinstance(key, yaml.ScalarNode)]:
             if key.value in seen:
                 problem = f"the key '{key.value}' is there twice"
                 raise yaml.constructor.ConstructorError(None, None, problem, key.start_mark)
             seen.add(key.value)
-        return super().construct_mapping(node, deep)
+        return node
 
 
 for _tag, _pattern, _first in (
