@@ -86,7 +86,7 @@ def test_the_paper_s_figures() -> None:
     assert [bitext.name for bitext in WMT15.valid + WMT15.test] == ["newstest2013", "newstest2015"]
     assert [bitext.name for bitext in WMT14.valid + WMT14.test] == ["newstest2012", "newstest2013", "newstest2014"]
     pairs_of = [sum(bitext.lines for bitext in corpus.train) for corpus in (WMT15, WMT14)]
-    assert pairs_of[0] == pytest.approx(4.5e6, rel=0.01) and pairs_of[1] == pytest.approx(40.8e6, rel=0.001)
+    assert pairs_of[0] == pytest.approx(4.5e6, rel=0.01) and pairs_of[1] == pytest.approx(40.8e6, rel=0.002)
 
 
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -199,7 +199,7 @@ ODD = st.text(st.sampled_from("ab \t\r\x0b\x0c\x1c\x85\xa0\u2028\u2029é"), max_
 @given(st.lists(ODD, max_size=20))
 def test_a_line_stays_a_line(tmp_path_factory: pytest.TempPathFactory, lines: List[str]) -> None:
     """Whatever else is a line break to Python or Unicode."""
-    path = tmp_path_factory.mktemp("lines") / "x"
+    path = tmp_path_factory.getbasetemp() / "lines"
     assert write_lines([line.encode() + b"\n" for line in lines], path).lines == len(lines)
     assert list(read_lines([path], quiet())) == [" ".join(line.split()) for line in lines]
     assert path.read_text(encoding="utf-8").splitlines() == [" ".join(line.split()) for line in lines]
