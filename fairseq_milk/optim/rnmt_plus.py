@@ -56,7 +56,7 @@ class RNMTPlusSchedule(FairseqLRScheduler):
         if cfg.lr_decay_end <= max(warm_end, cfg.lr_decay_start):
             raise UserError(
                 f"--lr-decay-end must come after --lr-decay-start {cfg.lr_decay_start} and after the warm-up, which "
-                f"ends at {warm_end} updates x replicas, got {cfg.lr_decay_end}"
+                f"ends at {warm_end} updates x replicas (--lr-replicas, --lr-warmup), got {cfg.lr_decay_end}"
             )
         self.step_update(0)
 
