@@ -274,8 +274,10 @@ def test_overlay_is_dashed_in_the_colour_of_its_system() -> None:
 
 
 def test_spellings_of_a_name_share_a_colour() -> None:
-    styles = style_of(["wait-k", "MILk", "waitk (paper)", "milk"])
+    styles = style_of(["offline", "wait-k", "MILk", "waitk (paper)", "milk"])
     assert styles["wait-k"] == styles["waitk (paper)"] != styles["MILk"] == styles["milk"]
+    assert styles["MILk"] == style_of(["soft", "milk λ=0.2"])["milk λ=0.2"]
+    assert len(set(style_of(["milk λ=0.1", "milk λ=0.2", "wait-k", "offline"]).values())) == 4
 
 
 @given(st.lists(st.builds(Point, st.integers(0, 9), st.integers(0, 9)), max_size=12))

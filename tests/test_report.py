@@ -32,7 +32,7 @@ ELEMENTS = {
     "div", "figure", "img", "table", "thead", "tbody", "tr", "th", "td", "strong", "span", "small", "code", "dl", "dt",
     "dd", "bdi",
 }  # fmt: skip
-ATTRIBUTES = {"lang", "charset", "http-equiv", "content", "name", "class", "src", "alt", "dir"}
+ATTRIBUTES = {"lang", "charset", "http-equiv", "content", "name", "class", "src", "alt", "dir", "style"}
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome"))), None)
 
 

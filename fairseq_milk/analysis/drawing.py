@@ -4,7 +4,7 @@ import re
 import unicodedata
 import warnings
 from pathlib import Path
-from typing import Any, Dict, Iterable, List, Sequence, Tuple, Union
+from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple, Union
 
 import matplotlib
 from matplotlib import font_manager
@@ -17,10 +17,12 @@ BLUE, ORANGE, GREEN, PINK, AMBER, SKY, BLACK = (
     "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000",
 )  # fmt: skip
 
-# Markers tell the systems apart in print
+# Markers tell the systems apart in print; the first looks belong to the mechanisms
 STYLES: Tuple[Tuple[str, str], ...] = (
     (BLUE, "o"), (ORANGE, "s"), (GREEN, "^"), (PINK, "D"), (AMBER, "v"), (SKY, "P"), (BLACK, "X"),
 )  # fmt: skip
+
+FAMILIES = ("milk", "waitk", "monotonic", "mocha", "soft")
 
 # The first has Latin, Greek, Cyrillic, Arabic and Hebrew; of the others, those that are installed
 FONTS = (
@@ -56,15 +58,26 @@ def text_width(text: str) -> int:
 
 
 def style_of(names: Iterable[str]) -> Dict[str, Tuple[str, str]]:
-    """name -> its colour and marker.  Spellings of one name share them: 'waitk' and 'wait-k (paper)'."""
-    names, known = list(names), {}
-    for name in names:
-        known.setdefault(_plain(name), STYLES[len(known) % len(STYLES)])
-    return {name: known[_plain(name)] for name in names}
+    """name -> its colour and marker: in every picture the same for a mechanism, the last ones for other names.
+
+    Spellings of one name share them: 'waitk' and 'wait-k (paper)'.
+    """
+    names, taken = list(names), {}
+    for key in sorted(dict.fromkeys(map(_plain, names)), key=lambda key: _family(key) is None):
+        family, free = _family(key), [look for look in STYLES if look not in taken.values()]
+        if not free:
+            taken[key] = STYLES[len(taken) % len(STYLES)]
+        else:
+            taken[key] = free[-1] if family is None or STYLES[family] not in free else STYLES[family]
+    return {name: taken[_plain(name)] for name in names}
 
 
 def _plain(name: str) -> str:
     return re.sub(r" \(paper\)$|[-_ ]", "", name).casefold()
+
+
+def _family(plain: str) -> Optional[int]:
+    return next((n for n, family in enumerate(FAMILIES) if plain.startswith(family)), None)
 
 
 def style() -> Dict[str, Any]:

@@ -57,13 +57,10 @@ def quality_latency_plane(
     with matplotlib.rc_context(style()):
         figure = Figure(figsize=size, layout="constrained")
         axes: Any = figure.add_subplot()
-        if best is not None:
-            _draw_best(axes, best)
-        for name, points in systems.items():
-            _draw_system(axes, name, sorted(points, key=_place), *styles[name])
-        for name, points in overlay.items():
-            _draw_overlay(axes, name, sorted(points, key=_place), *styles[name])
-        _draw_front(axes, pareto_front([p for points in systems.values() for p in points]))
+        drawn = [] if best is None else [_draw_best(axes, best)]
+        drawn += [_draw_system(axes, name, points, *styles[name]) for name, points in systems.items()]
+        drawn += [_draw_overlay(axes, name, points, *styles[name]) for name, points in overlay.items()]
+        drawn += _draw_front(axes, pareto_front([p for points in systems.values() for p in points]))
         axes.set_xlabel(literal(latency_name))
         axes.set_ylabel(literal(quality_name))
         if title:
@@ -75,8 +72,8 @@ def quality_latency_plane(
         axes.set_axisbelow(True)
         axes.spines[["top", "right"]].set_visible(False)
         _place_labels(axes, systems, overlay, {name: colour for name, (colour, _) in styles.items()})
-        if systems or overlay or best is not None:
-            axes.legend(frameon=False, fontsize=9, loc="best")
+        if drawn:
+            axes.legend(handles=drawn, frameon=False, fontsize=9, loc="best")
     return figure
 
 
@@ -84,15 +81,16 @@ def _place(point: Point) -> Tuple[float, float]:
     return point.latency, point.quality
 
 
-def _draw_best(axes: Any, best: Point) -> None:
+def _draw_best(axes: Any, best: Point) -> Any:
     """The star, and the region that no system can enter with full quality."""
     axes.axvline(best.latency, color="0.6", linewidth=0.9, linestyle=(0, (2, 3)), zorder=1)
-    axes.plot([best.latency], [best.quality], "*", color=STAR, markeredgecolor="black", markersize=17, linestyle="",
-              label=legend_label(best.label) or "best possible", zorder=6, clip_on=False)  # fmt: skip
+    return axes.plot([best.latency], [best.quality], "*", color=STAR, markeredgecolor="black", markersize=17,
+                     label=legend_label(best.label) or "best possible", zorder=6, clip_on=False)[0]  # fmt: skip
 
 
-def _draw_system(axes: Any, name: str, points: Sequence[Point], colour: str, marker: str) -> None:
-    axes.errorbar(
+def _draw_system(axes: Any, name: str, points: Sequence[Point], colour: str, marker: str) -> Any:
+    points = sorted(points, key=_place)
+    return axes.errorbar(
         [p.latency for p in points],
         [p.quality for p in points],
         xerr=_bars([p.latency for p in points], [p.latency_range for p in points]),
@@ -110,20 +108,25 @@ def _draw_system(axes: Any, name: str, points: Sequence[Point], colour: str, mar
     )
 
 
-def _draw_overlay(axes: Any, name: str, points: Sequence[Point], colour: str, marker: str) -> None:
-    axes.plot([p.latency for p in points], [p.quality for p in points], color=colour, marker=marker, markersize=4.5,
-              markerfacecolor="white", linewidth=1.0, linestyle=(0, (4, 2)), alpha=0.55, label=legend_label(name),
-              zorder=3)  # fmt: skip
+def _draw_overlay(axes: Any, name: str, points: Sequence[Point], colour: str, marker: str) -> Any:
+    places = sorted(map(_place, points))
+    (line,) = axes.plot([x for x, _ in places], [y for _, y in places], color=colour, marker=marker, markersize=4.5,
+                        markerfacecolor="white", linewidth=1.0, linestyle=(0, (4, 2)), alpha=0.55,
+                        label=legend_label(name), zorder=3)  # fmt: skip
+    return line
 
 
-def _draw_front(axes: Any, front: Sequence[Point]) -> None:
-    if len(front) > 1:
-        axes.step([p.latency for p in front], [p.quality for p in front], where="post", color="0.72", linewidth=4.0,
-                  alpha=0.45, solid_capstyle="round", label="Pareto front", zorder=2)  # fmt: skip
+def _draw_front(axes: Any, front: Sequence[Point]) -> List[Any]:
+    """Nothing for a single point."""
+    if len(front) < 2:
+        return []
+    lines: List[Any] = axes.step(*zip(*map(_place, front)), where="post", color="0.72", linewidth=3.0, alpha=0.45,
+                                 solid_capstyle="round", label="Pareto front", zorder=2)  # fmt: skip
+    return lines
 
 
 def _place_labels(axes: Any, systems: Curves, overlay: Curves, colours: Mapping[str, str]) -> None:
-    """Each label at the first corner of its point where it hides neither another label nor a point."""
+    """Each label at the first corner of its point where it hides neither another label nor a point, if there is one."""
     axes.get_xlim(), axes.get_ylim()  # settles the scales
     scale = 72 / axes.figure.dpi
     every = [p for points in (*systems.values(), *overlay.values()) for p in points]
@@ -133,9 +136,10 @@ def _place_labels(axes: Any, systems: Curves, overlay: Curves, colours: Mapping[
             width = 0.62 * FONT * text_width(visible(p.label))
             boxes = [_box(x, y, width, dx, dy) for dx, dy in CORNERS]
             free = [n for n, box in enumerate(boxes) if not any(_overlap(box, other) for other in taken)]
-            corner = free[0] if free else 0
-            taken.append(boxes[corner])
-            dx, dy = CORNERS[corner]
+            if not free:
+                continue
+            taken.append(boxes[free[0]])
+            dx, dy = CORNERS[free[0]]
             axes.annotate(literal(p.label), (p.latency, p.quality), xytext=(dx, dy), textcoords="offset points",
                           ha="left" if dx > 0 else "right", va="bottom" if dy > 0 else "top", fontsize=FONT,
                           color=colours[name], zorder=5, annotation_clip=True)  # fmt: skip

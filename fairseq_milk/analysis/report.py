@@ -26,7 +26,7 @@ from .systems import LATENCIES, System, curves, paper_curves
 
 POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
 DIGITS = {"bleu": 1, "dal": 2, "al": 2, "ap": 3}
-LARGE, SMALL = (6.4, 4.3), (4.9, 3.6)  # inches of the curves
+LARGE, SMALL = (5.8, 4.0), (4.6, 3.5)  # inches of the curves
 
 
 class Choice(NamedTuple):
@@ -146,12 +146,12 @@ def _curves(systems: Sequence[System], paper: Optional[str]) -> Markup:
     return _section("Quality against latency", explanation, element("div", *figures, class_="side"))
 
 
-def _picture(figure: Figure, alt: str) -> Markup:
-    """The figure as an SVG image: crisp at every size, and nothing in it can run."""
+def _picture(figure: Figure, alt: str, shrink: float = 0.0) -> Markup:
+    """The figure as an SVG image, where nothing can run.  shrink: the least part of its size, on a narrow page."""
     file = io.BytesIO()
     write(figure, file, "svg")
     address = "data:image/svg+xml;base64," + base64.b64encode(file.getvalue()).decode("ascii")
-    return element("img", src=address, alt=alt)
+    return element("img", src=address, alt=alt, style=f"min-width: {96 * shrink * figure.get_figwidth():.0f}px")
 
 
 # ---- sentences ------------------------------------------------------------------------------------------------------
@@ -211,7 +211,7 @@ def _scores(sentence: Sentence) -> Markup:
 
 def _diagram(i: int, label: str, sentence: Sentence) -> Markup:
     figure = schedule_diagram(*Panel.from_record(sentence.record, label))
-    return element("figure", _picture(figure, f"Schedule of {label} in sentence {i}"), class_="scroll")
+    return element("figure", _picture(figure, f"Schedule of {label} in sentence {i}", shrink=0.5), class_="scroll")
 
 
 # ---- the paper, and how this was made -------------------------------------------------------------------------------

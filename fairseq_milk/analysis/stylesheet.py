@@ -33,7 +33,6 @@ code { font: 0.8125rem/1.5 ui-monospace, "DejaVu Sans Mono", monospace; }
 .side { display: flex; flex-wrap: wrap; gap: 0.5rem 1.5rem; align-items: flex-start; }
 figure { margin: 0.75rem 0; min-width: 0; max-width: 100%; }
 img { display: block; max-width: 100%; height: auto; }
-.scroll > img { max-width: none; }
 
 @media (max-width: 40rem) {
   body { font-size: 15px; }
@@ -45,7 +44,7 @@ img { display: block; max-width: 100%; height: auto; }
   h2, h3 { break-after: avoid; }
   figure, tr { break-inside: avoid; }
   .scroll { overflow: visible; }
-  .scroll > img { max-width: 100%; }
+  .scroll > img { min-width: 0 !important; }
   th, td { padding-right: 0.5rem; white-space: normal; }
 }
 """
