@@ -60,6 +60,8 @@ while model["updates"] < last_update:
     figures = {"epoch": 1, "update": model["updates"] / 10, "loss": "2.5", "num_updates": str(model["updates"])}
     print("now | INFO | train_inner |", json.dumps(figures), flush=True)
     write(last, model)
+    if model["updates"] % 4 == 0:  # a validation
+        write(best, model)
 write_badly(best, open(last, "rb").read())
 """
 GENERATE = """

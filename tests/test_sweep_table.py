@@ -8,6 +8,9 @@ from typing import Any, Dict
 import pytest
 
 from fairseq_milk.errors import UserError
+from fairseq_milk.sweep.commands import RunError
+from fairseq_milk.sweep.runs import Run
+from fairseq_milk.sweep.score import result_of
 from fairseq_milk.sweep.table import Result, read_results, summary, write_results
 
 ROW = Result(
@@ -99,3 +102,27 @@ def test_the_summary_has_intervals_and_signatures() -> None:
     said = summary([ROW, ROW._replace(system="wait-k", setting="wait-k=3")])
     assert "30.1  29.0-31.5  5.25  5.00-5.50  4.00  0.333" in said
     assert said.endswith("(nrefs:1|tok:13a)\n(unit:subword|eos:yes)")
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    """Decoded without references, and nothing but empty hypotheses."""
+    run = Run("soft", "", 1, [], [], "checkpoint_best.pt", tmp_path, "", tmp_path)
+    run.results.mkdir(parents=True)
+    run.summary.write_text(json.dumps({"sentences": 2, "BLEU": None, "latency": None}))
+    run.summary.with_suffix(".jsonl").write_text('{"id": 0, "DAL": null}\n{"id": 1, "DAL": null}\n')
+    return run
+
+
+def test_a_run_without_references_has_a_row(run: Run, tmp_path: Path) -> None:
+    write_results([result_of(run)], tmp_path)
+    (row,) = read_results(tmp_path / "results.csv")
+    assert row.n_sentences == 2 and math.isnan(row.bleu) and math.isnan(row.dal_high) and math.isnan(row.ap)
+    assert row.bleu_signature == row.latency_signature == row.warm_start == ""
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{}", '{"sentences": 2, "BLEU": {"score": 1}, "latency": null}'])
+def test_results_that_somebody_has_damaged(run: Run, content: str) -> None:
+    run.summary.write_text(content)
+    with pytest.raises(RunError, match="does not hold what fairseq-generate has left there: remove .*done.json"):
+        result_of(run)

@@ -9,7 +9,7 @@ from typing import List, Sequence
 from ..errors import UserError
 from ..files import write_atomically
 from ..sweep import spec as spec_file
-from ..sweep.commands import command, exit_code
+from ..sweep.commands import RunError, command, exit_code
 from ..sweep.options import check_options
 from ..sweep.progress import Line
 from ..sweep.runs import Run, choose, make_runs, script, with_predecessors
@@ -72,7 +72,7 @@ def keep_table(runs: Sequence[Run], out: Path, line: Line) -> None:
     """After each run; what goes wrong here must not end the others, and comes up again at the end."""
     try:
         update_table(runs, out)
-    except (OSError, LookupError, TypeError, ValueError) as error:
+    except (OSError, RunError) as error:
         line.say(f"the table could not be written: {error}")
 
 

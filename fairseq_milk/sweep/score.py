@@ -9,6 +9,7 @@ import sacrebleu
 
 from ..files import read_json, write_atomically
 from ..scoring.bootstrap import bleu_sample, interval, mean_sample
+from .commands import RunError
 from .runs import Run
 from .table import Result, write_results
 
@@ -28,7 +29,14 @@ def update_table(runs: Sequence[Run], out: Path) -> List[Result]:
 
 def result_of(run: Run) -> Result:
     """From what fairseq-generate and the job have recorded; only the intervals are computed here."""
-    summary = read_json(run.summary)
+    try:
+        return _result(run, read_json(run.summary))
+    except (OSError, LookupError, TypeError, ValueError):
+        where = f"{run.results} does not hold what fairseq-generate has left there"
+        raise RunError(f"{where}: remove {run.folder / 'done.json'} to decode again") from None
+
+
+def _result(run: Run, summary: Any) -> Result:
     trained, done = (read_json(run.folder / name) or {} for name in ("trained.json", "done.json"))
     bleu, latency = summary["BLEU"] or NONE, summary["latency"] or NONE
     bounds = intervals(run, bleu["signature"])
