@@ -20,17 +20,19 @@ UNITS = 32
 
 
 def train(folder: Path) -> Path:
-    """MILk with one layer of 32 units, as it is at the start: its head writes now and then.  -> its data directory."""
+    """MILk with one layer of 32 units and a head that writes at every chance.  -> its data directory."""
     data = commands.make_corpus(folder)
-    sizes = ["--embed-dim", UNITS, "--hidden-size", UNITS, "--energy-dim", UNITS, "--disable-validation"]
-    commands.run("fairseq-train", *commands.training(data, folder / "model", *sizes, max_update=1))
+    sizes = ["--embed-dim", UNITS, "--hidden-size", UNITS, "--energy-dim", UNITS]
+    more = [*sizes, "--energy-bias", 0.2, "--disable-validation"]
+    commands.run("fairseq-train", *commands.training(data, folder / "model", *more, max_update=1))
     return data
 
 
 def study(folder: Path, tokens: int, pieces: int = 10) -> Dict[str, Any]:
-    """The memory after each tenth of the source; the output is thrown away."""
+    """The memory after each tenth of the source; a word is written for every fifty read, and thrown away."""
     data = train(folder)
-    arguments = ["stream", str(folder / "model" / "checkpoint_last.pt"), "--data", str(data), "--no-early-eos"]
+    limits = ["--no-early-eos", "--max-len-a", "0.02", "--max-len-b", "0"]
+    arguments = ["stream", str(folder / "model" / "checkpoint_last.pt"), "--data", str(data), *limits]
     source, feed = os.pipe()
     memory: List[int] = []
     start = time.monotonic()

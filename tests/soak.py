@@ -24,6 +24,8 @@ from fairseq_milk.generation import SimultaneousGenerator
 from tests import fairseq_commands as commands
 from tests.processes import child, resident
 
+LIMITS = ("--max-len-a", "1", "--max-len-b", "2")
+
 
 class Figures(NamedTuple):
     what: str
@@ -50,7 +52,7 @@ def generate(data: Path, checkpoint: Path, folder: Path, sentences: int, passes:
     binary = folder / "soak-bin"
     into = ["--testpref", folder / "soak", "--destdir", binary]
     commands.run("fairseq-preprocess", "-s", "de", "-t", "en", *into, *dictionaries)
-    arguments = commands.decoding(binary, checkpoint, "--batch-size", 10, "--results-path", folder / "results")
+    arguments = commands.decoding(binary, checkpoint, *LIMITS, "--batch-size", 10, "--results-path", folder / "results")
 
     def work() -> None:
         memory, whole = [], SimultaneousGenerator.generate
@@ -75,7 +77,7 @@ def generate(data: Path, checkpoint: Path, folder: Path, sentences: int, passes:
 def stream(data: Path, checkpoint: Path, folder: Path, sentences: int, passes: int) -> Figures:
     """One process, one sentence after the other."""
     text = "".join(line + "\n" for line in lines(sentences)).encode()
-    arguments = ["stream", str(checkpoint), "--data", str(data), "--max-len-b", "10"]
+    arguments = ["stream", str(checkpoint), "--data", str(data), *LIMITS]
     (source, feed), (result, sink) = os.pipe(), os.pipe()
     start, memory, outputs = time.monotonic(), [], []
     with child(lambda: main(arguments), folder / "stderr", stdin=source, stdout=sink) as process:

@@ -1,0 +1,166 @@
+"""Text as it comes: bytes that are no UTF-8, control characters, every script, words and lines of any length."""
+
+import contextlib
+import io
+import json
+import re
+from pathlib import Path
+from typing import List, Tuple
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from fairseq_milk.cli import main
+from fairseq_milk.cli.stream import words
+from fairseq_milk.errors import UserError
+from tests.fairseq_commands import decoding, run, training
+from tests.generation_fixtures import Plain, plain  # noqa: F401
+from tests.test_stream import stream
+
+SCRIPTS = [
+    "שלום",
+    "مرحبا",
+    "e\u0301\u0323",
+    "\u202eabc\u202c",
+    "क्षि",
+    "👩‍👩‍👧",
+    "ﬁ",
+    "\ufeff",
+    "a\u200bb",
+]  # right to left, combining, ...
+CONTROL = ["\x00", "a\x01b", "\x1b[31m", "\x7fx", "\x08"]
+STRANGE = [*SCRIPTS, *CONTROL, "<s>", "</s>", "<pad>", "<unk>", "@@", "x@@", "▁", "x" * 100_000]
+
+
+def read_words(err: str) -> List[str]:
+    return re.findall(r"^READ  (.*)$", err, flags=re.MULTILINE)
+
+
+# ---- stream -----------------------------------------------------------------------------------------------------
+
+
+def test_a_stream_of_every_script(plain: Plain) -> None:  # noqa: F811
+    """A line for each line; words come through as they are, or erased where a person would have erased them."""
+    lines = [word for word in STRANGE if not any(key in word for key in "\x7f\x08")]
+    text = "".join(f"{line} a1\n" for line in lines)
+    code, out, err = stream(text.encode(), plain.checkpoint, "--data", plain.bin, "--max-len-b", 3, "--verbose")
+    assert code == 0 and out.count("\n") == len(lines)
+    assert read_words(err) == [word for line in lines for word in (line, "a1", "</s>")]
+
+
+def test_bytes_that_are_no_text(plain: Plain) -> None:  # noqa: F811
+    data = bytes(range(256)).replace(b"\n", b"") * 3
+    code, out, err = stream(data + b"\na1\n", plain.checkpoint, "--data", plain.bin, "--max-len-b", 3)
+    assert (code, err, out.count("\n")) == (0, "", 2)
+
+
+def test_windows_lines_and_blank_lines(plain: Plain) -> None:  # noqa: F811
+    arguments = [plain.checkpoint, "--data", plain.bin, "--max-len-b", 3]
+    unix = b"a1 a2\n\n\na3\n   \na4 a5 a6\n"
+    code, out, _ = stream(unix, *arguments)
+    assert code == 0 and [bool(line) for line in out.split("\n")] == [True, False, False, True, False, True, False]
+    assert stream(unix.replace(b"\n", b"\r\n"), *arguments)[1] == out
+
+
+@pytest.mark.parametrize("tokens", [0, 1, 10_000])
+def test_lines_of_any_length(tokens: int, plain: Plain) -> None:  # noqa: F811
+    """The same words give the same translation wherever the line stands."""
+    line = ("a1 " * tokens).encode() + b"\n"
+    limits = ["--max-len-a", 0, "--max-len-b", 5]
+    code, out, _ = stream(line + b"a1 a2\n", plain.checkpoint, "--data", plain.bin, *limits)
+    first, second = out.split("\n")[:-1]
+    assert code == 0 and bool(first) == bool(tokens)
+    assert second == stream(b"a1 a2\n", plain.checkpoint, "--data", plain.bin, *limits)[1].rstrip("\n")
+
+
+@given(st.text())
+@example("a\x7f\x7f\x7fb \x85\u2028c\r\rd")
+def test_words_of_any_text(text: str) -> None:
+    """None for each newline; no word is empty or has a space in it, and none but the erased are lost."""
+    found = list(words(text))
+    assert found.count(None) == text.count("\n")
+    assert all(word and len(word.split()) == 1 for word in found if word is not None)
+    if "\x7f" not in text and "\b" not in text:
+        assert [word for word in found if word is not None] == text.split()
+
+
+# ---- fairseq's commands -----------------------------------------------------------------------------------------
+
+
+def preprocess(folder: Path, sides: Tuple[bytes, bytes], plain: Plain, split: str = "test") -> Path:  # noqa: F811
+    for language, side in zip(("de", "en"), sides):
+        (folder / f"text.{language}").write_bytes(side)
+    dictionaries = ["--srcdict", plain.bin / "dict.de.txt", "--tgtdict", plain.bin / "dict.en.txt"]
+    into = ["-s", "de", "-t", "en", f"--{split}pref", folder / "text", "--destdir", folder / "bin"]
+    run("fairseq-preprocess", *into, *dictionaries)
+    return folder / "bin"
+
+
+def test_generate_and_score_take_every_script(plain: Plain, tmp_path: Path) -> None:  # noqa: F811
+    """With a dictionary made from such text, so that the words are known."""
+    known = [*SCRIPTS, *CONTROL]
+    lines = [" ".join(known), *known, "", "a1", "\x0b\x0c", *["a1 a2"] * 3]
+    text = "".join(line + "\r\n" for line in lines).encode()
+    for language in ("de", "en"):
+        (tmp_path / f"text.{language}").write_bytes(text)
+    splits = [f"--{split}pref={tmp_path / 'text'}" for split in ("train", "valid", "test")]
+    run("fairseq-preprocess", "-s", "de", "-t", "en", *splits, "--destdir", tmp_path / "bin")
+    more = ["--attention", "milk", "--disable-validation"]
+    run("fairseq-train", *training(tmp_path / "bin", tmp_path / "model", *more, max_update=2))
+    path, results = tmp_path / "model" / "checkpoint_last.pt", tmp_path / "results"
+    run("fairseq-generate", *decoding(tmp_path / "bin", path, "--results-path", results, "--max-len-b", 4))
+    records = [json.loads(line) for line in (results / "generate-test.jsonl").read_text("utf-8").split("\n")[:-1]]
+    assert [record["id"] for record in records] == list(range(len(lines)))
+    assert [records[i]["source"] for i in range(1, len(known) + 1)] == [[word] for word in known]
+    assert records[len(known) + 1]["source"] == [] and records[len(known) + 3]["source"] == []
+    for name in ("generate-test.jsonl", "generate-test.txt"):
+        code, out, err = scored(results / name)
+        assert code == 0 and f"{len(lines)} sentences" in out and "DAL" in out, err
+
+
+def test_sides_of_different_lengths(plain: Plain, tmp_path: Path) -> None:  # noqa: F811
+    data = preprocess(tmp_path, (b"a1\na2\na3\n", b"b1\nb2\n"), plain, "train")
+    with pytest.raises(UserError, match="the data set 'train' in .* Source and target must contain the same number"):
+        run("fairseq-train", *training(data, tmp_path / "save", "--disable-validation"))
+    data = preprocess(tmp_path, (b"a1\na2\na3\n", b"b1\nb2\n"), plain)
+    with pytest.raises(UserError, match="the data set 'test' in .* Source and target must contain the same number"):
+        run("fairseq-generate", *decoding(data, plain.checkpoint))
+
+
+def test_a_line_that_is_too_long_is_named(plain: Plain, tmp_path: Path) -> None:  # noqa: F811
+    data = preprocess(tmp_path, (b"a1\n" + b"a2 " * 10_000 + b"\n", b"b1\nb2\n"), plain)
+    with pytest.raises(UserError, match="sample #1 is invalid .* --skip-invalid-size-inputs-valid-test") as error:
+        run("fairseq-generate", *decoding(data, plain.checkpoint))
+    assert "\n" not in str(error.value)
+    done = run("fairseq-generate", *decoding(data, plain.checkpoint, "--skip-invalid-size-inputs-valid-test"))
+    assert re.findall(r"^H-(\d+)", done.stdout, flags=re.MULTILINE) == ["0"]
+
+
+# ---- score ------------------------------------------------------------------------------------------------------
+
+
+def scored(path: Path) -> Tuple[int, str, str]:
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        code = main(["score", str(path), "--bootstrap", "2"])
+    return code, out.getvalue(), err.getvalue()
+
+
+LINE = b'{"id": 0, "source": ["a", "b"], "hypothesis": ["c"], "delays": [1, 3], "reference": ["c"]}\n'
+LOG = b"S-0\ta b\nT-0\tc\nH-0\t-0.5\tc\nD-0\t-0.5\tc\nI-0\t1 3\n"
+
+
+@given(st.sampled_from((LINE, LOG)), st.integers(0, 200), st.integers(0, 5), st.binary(max_size=6))
+@example(LINE, 7, 0, b"[" * 100_000)
+@example(LINE, 0, 0, b"\xff\xfe")
+@example(LINE, 40, 3, b"1e999")
+@example(LINE, 40, 0, b"\x00")
+def test_a_damaged_file_is_scored_or_refused(
+    whole: bytes, at: int, less: int, more: bytes, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Some bytes are replaced by others: no traceback, one sentence that names the file."""
+    path = tmp_path_factory.getbasetemp() / "damaged"
+    path.write_bytes(whole[:at] + more + whole[at + less :])
+    code, _, err = scored(path)
+    assert code == 0 or (code == 2 and err.count("\n") == 1 and str(path) in err), err
