@@ -119,7 +119,7 @@ class DetachedDelays(MilkAttention):
 class PeekingHead(BernoulliHead):
     def forward(self, keys: Tensor, s: Tensor) -> Tensor:
         e = super().forward(keys, s)
-        return e + 3 * e.roll(-1, dims=1)
+        return e + 3 * e.flip(1)
 
 
 class PeekingEncoder(RNMTEncoder):
@@ -174,7 +174,7 @@ BROKEN_MODELS = [
     (with_head(alignment=expected_alignment_parallel, final_noise=6.0), "mass", {"agreement"}, "fiction"),
     (with_head(threshold=0.55), "agreement", set(), "not the same schedule"),
     (turned("encoder", PeekingEncoder), "causality", {"streaming"}, "earlier states"),
-    (turned("decoder.attention.head", PeekingHead), "causality", {"streaming"}, "earlier delays"),
+    (turned("decoder.attention.head", PeekingHead), "causality", set(), "earlier delays"),
     (turned("encoder", ForgetfulEncoder), "streaming", set(), "differ between a batch and a stream"),
     (turned("encoder", LeftPaddedEncoder), "padding", set(), "side of the padding"),
 ]
@@ -196,8 +196,9 @@ def test_a_broken_model_is_found(
 @pytest.mark.parametrize("bias, words", [(-20.0, "reads the whole source"), (20.0, "after one source token")])
 @pytest.mark.parametrize("attention", tiny.LEARNED)
 def test_a_collapsed_head_is_found(attention: str, bias: float, words: str) -> None:
+    """It may be past all help: a probability that is 1 to the last bit has no gradient."""
     found = findings(healthy(attention, energy_bias=bias))
-    assert failed(found) == {"policy"} and words in found["policy"].sentence, found
+    assert "policy" in failed(found) <= {"policy", "gradient"} and words in found["policy"].sentence, found
     share = found["policy"].figures["full_reads" if bias < 0 else "minimal_reads"]
     assert share == 1.0
 

@@ -82,12 +82,12 @@ def test_what_cannot_be_checked(plain: Plain, tmp_path: Path) -> None:  # noqa: 
     for arguments, sentence in [
         ([], "give a checkpoint and its --data DIR"),
         ([plain.checkpoint], "give a checkpoint and its --data DIR"),
-        ([*data, "--train", plain.bin], "give one or the other"),
+        ([*data, "--train", plain.bin, "--arch", "milk_rnmt"], "give one or the other"),
         (["nowhere.pt", *data], "there is no checkpoint nowhere.pt"),
         ([malicious, *data], f"{malicious}"),
         ([cut, *data], f"{cut}"),
         ([plain.checkpoint, *data, "--subset", "dev"], "there is no data set 'dev'"),
-        (["--train"], "there is no data directory among them"),
+        (["--train", plain.bin], "there is no --arch among them"),
         (other, "--arch lstm is not a model of fairseq_milk"),
     ]:
         code, out, err = check(*arguments)

@@ -23,12 +23,12 @@ def from_checkpoint(checkpoint: str, data: str, subset: str) -> Subject:
 
 def from_training(arguments: Sequence[str]) -> Subject:
     """The model, data and criterion as `fairseq-train ARGUMENTS` would begin with them; nothing is written."""
+    if not any(argument.split("=")[0] in ("-a", "--arch") for argument in arguments):
+        raise UserError("--train takes the arguments of fairseq-train, and there is no --arch among them")
     with command_line(["fairseq-train", *without_plugin(arguments)]), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of hydra, about the defaults of fairseq
         args = options.parse_args_and_arch(options.get_training_parser())
         cfg = convert_namespace_to_omegaconf(args)
-    if getattr(cfg.task, "data", None) is None:
-        raise UserError("--train takes the arguments of fairseq-train, and there is no data directory among them")
     utils.set_torch_seed(cfg.common.seed)
     task = tasks.setup_task(cfg.task)
     model, criterion = task.build_model(cfg.model), task.build_criterion(cfg.criterion)
@@ -56,7 +56,7 @@ def without_plugin(arguments: Sequence[str]) -> List[str]:
     for argument in arguments:
         if kept[-1:] == ["--user-dir"] and is_plugin(argument):
             kept.pop()
-        elif not (argument.startswith("--user-dir=") and is_plugin(argument)):
+        elif not (argument.startswith("--user-dir=") and is_plugin(argument.split("=", 1)[1])):
             kept.append(argument)
     return kept
 
