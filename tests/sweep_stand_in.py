@@ -4,13 +4,13 @@ import json
 import math
 import random
 from pathlib import Path
-from typing import Any, List, Optional, Sequence
+from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from fairseq_milk.scoring import Record
 from fairseq_milk.sweep.table import Result, write_results
 
 WORDS = ["ein", "Ha@@", "us", "steht", "am", "Wa@@", "ld", "und", "fällt", "um", "."]
-GRIDS = {
+GRIDS: Dict[str, Tuple[str, List[float]]] = {
     "soft": ("", [0.0]),
     "milk": ("latency-weight", [0.05, 0.1, 0.2, 0.4]),
     "wait-k": ("wait-k", [2, 4, 6, 8]),

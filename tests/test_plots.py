@@ -260,14 +260,15 @@ def test_empty_plane(tmp_path: Path) -> None:
 
 def test_bars_are_as_long_as_the_ranges() -> None:
     figure = quality_latency_plane({"a": [Point(3, 80, "", (2.9, 3.2), (78, 81)), Point(5, 90)]})
-    bars = [collection.get_segments() for collection in figure.axes[0].collections]
+    collections: List[Any] = list(figure.axes[0].collections)
+    bars = [collection.get_segments() for collection in collections]
     assert [segment.tolist() for segment in (bars[0][0], bars[1][0])] == [[[2.9, 80], [3.2, 80]], [[3, 78], [3, 81]]]
 
 
 def test_overlay_is_dashed_in_the_colour_of_its_system() -> None:
     systems = {"soft": [Point(9, 30)], "milk": [Point(3, 25), Point(5, 27)]}
     figure = quality_latency_plane(systems, overlay={"MILk (paper)": [Point(4, 26), Point(6, 28)]})
-    lines: List[Any] = [line for line in figure.axes[0].lines if len(line.get_xdata()) == 2]
+    lines: List[Any] = list(figure.axes[0].lines)
     own, paper = (next(line for line in lines if list(line.get_xdata()) == x) for x in ([3, 5], [4, 6]))
     assert own.get_color() == paper.get_color() and own.get_linestyle() == "-" and paper.get_linestyle() == "--"
     assert "MILk (paper)" in svg_texts(figure) and "Pareto front" in svg_texts(figure)

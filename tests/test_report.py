@@ -233,7 +233,7 @@ def test_nothing_overflows_at_any_width(made: Path, tmp_path: Path) -> None:
 @needs_chromium
 @pytest.mark.xdist_group("chromium")
 def test_curves_and_diagrams_can_be_seen(made: Path, tmp_path: Path) -> None:
-    browse(tmp_path, made, f"--screenshot={tmp_path / 'page.png'}", "--window-size=1280,6000")
+    browse(tmp_path, made, f"--screenshot={tmp_path / 'page.png'}", "--window-size=1000,4000")
     with Image.open(tmp_path / "page.png") as image:
         pixels = np.asarray(image.convert("RGB")).astype(int)
     colours = {"curve": (0x00, 0x72, 0xB2), "other curve": (0xD5, 0x5E, 0x00), "way": (0x9B, 0xC3, 0xE0)}

@@ -62,7 +62,8 @@ def style_of(names: Iterable[str]) -> Dict[str, Tuple[str, str]]:
 
     Spellings of one name share them: 'waitk' and 'wait-k (paper)'.
     """
-    names, taken = list(names), {}
+    names = list(names)
+    taken: Dict[str, Tuple[str, str]] = {}
     for key in sorted(dict.fromkeys(map(_plain, names)), key=lambda key: _family(key) is None):
         family, free = _family(key), [look for look in STYLES if look not in taken.values()]
         if not free:
