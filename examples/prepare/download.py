@@ -62,13 +62,13 @@ def local_folder(base: str) -> Optional[Path]:
 
 def download(url: str, partial: Path, size: Optional[int], line: Line, waits: Sequence[float]) -> None:
     """Into `partial`, from its end on, again and again until it is complete or nothing more comes."""
-    failures = 0
+    failures, most = 0, _size(partial)
     while True:
-        before = _size(partial)
         problem = _try(url, partial, size, line)
         if problem is None:
             return
-        failures = 0 if _size(partial) > before else failures + 1
+        failures = 0 if _size(partial) > most else failures + 1
+        most = max(most, _size(partial))
         if failures == len(waits):
             raise UserError(f"{url}: {problem}; run this again to go on from what is there ({partial})")
         line.say(f"{url}: {problem}; trying again in {waits[failures]} s")
