@@ -1,7 +1,7 @@
 """The checks of `fairseq-milk check`: a healthy model passes, and each way of being broken is found by its check."""
 
 from types import SimpleNamespace
-from typing import Any, Callable, Dict, List, Optional, Set, Tuple
+from typing import Any, Callable, Dict, List, Optional, Set, Tuple, Type
 
 import numpy as np
 import pytest
@@ -139,7 +139,7 @@ class LeftPaddedEncoder(RNMTEncoder):
         return EncoderOut(self.encode(self.embedding(src_tokens), lengths), lengths)
 
 
-def turned(part: str, kind: type) -> Callable[[Subject], Subject]:
+def turned(part: str, kind: Type[torch.nn.Module]) -> Callable[[Subject], Subject]:
     """The same model, one of its parts of another class."""
 
     def turn(subject_: Subject) -> Subject:

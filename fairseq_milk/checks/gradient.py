@@ -15,7 +15,7 @@ def check_gradient(subject: Subject) -> Finding:
     """Every parameter of the head gets a gradient from the likelihood, and one from the latency alone."""
     if subject.head is None:
         return without_head("gradient")
-    terms = {"likelihood": nll_a_token, "latency": expected_dal}
+    terms: Dict[str, Callable[[Subject], Tensor]] = {"likelihood": nll_a_token, "latency": expected_dal}
     norms = {term: gradient_norms(subject, loss) for term, loss in terms.items()}
     for term, norm in norms.items():
         bad = [name for name, value in norm.items() if not 0 < value < float("inf")]
