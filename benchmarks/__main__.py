@@ -39,8 +39,7 @@ def arguments(given: Optional[List[str]] = None) -> argparse.Namespace:
 
 
 def measured(row: Row, size: Size) -> Outcome:
-    """A row that fails is reported like any other, and the next one runs.  fairseq's log is kept out of the table."""
-    logging.disable(logging.INFO)
+    """A row that fails is reported like any other, and the next one runs."""
     try:
         return row.measure(size)
     except NotMeasuredError as reason:
@@ -48,8 +47,6 @@ def measured(row: Row, size: Size) -> Outcome:
     except Exception as error:
         traceback.print_exc()
         return Outcome([], {}, f"not measured: {type(error).__name__}: {error}")
-    finally:
-        logging.disable(logging.NOTSET)
 
 
 def main(given: Optional[List[str]] = None) -> None:
@@ -58,6 +55,14 @@ def main(given: Optional[List[str]] = None) -> None:
     if args.list:
         print("\n".join(f"{row.name:<16} {row.what}" for row in rows))
         return
+    logging.disable(logging.INFO)  # fairseq's and matplotlib's
+    try:
+        run(rows, args)
+    finally:
+        logging.disable(logging.NOTSET)
+
+
+def run(rows: List[Row], args: argparse.Namespace) -> None:
     size, results = Size(args.quick, args.out / "data"), Results(args.out, args.quick)
     begun = time.perf_counter()
     for row in rows:

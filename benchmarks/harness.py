@@ -5,6 +5,7 @@ every round, and the ratio of two of them is the median over the rounds of the r
 CPU time of one thread, which other processes disturb least; the wall time on all cores stands beside it.
 """
 
+import ctypes
 import multiprocessing
 import os
 import resource
@@ -20,8 +21,9 @@ import torch
 ROOT = Path(__file__).resolve().parents[1]
 CORES = os.cpu_count() or 1
 MEGABYTE = 2.0**20
-ROUNDS = {"cpu": (4, 400), "wall": (2, 200)}  # of a comparison, at least and at most
+ROUNDS = {"cpu": (3, 400), "wall": (1, 200)}  # of a comparison, at least and at most
 PRELOAD = ["benchmarks.__main__"]
+M_MMAP_THRESHOLD = -3  # of malloc.h
 T = TypeVar("T")
 
 
@@ -71,6 +73,7 @@ class Row(NamedTuple):
     what: str
     against: str
     measure: Callable[[Size], Outcome]
+    tried: str = ""  # to say where a bar is missed: where the time goes, and what did not help
 
 
 class NotMeasuredError(Exception):
@@ -166,7 +169,19 @@ def in_fresh_process(function: Callable[..., T], *arguments: Any) -> T:
 
 def _peak(build: Callable[..., Callable[[], object]], *arguments: Any) -> float:
     torch.set_num_threads(1)
+    _leave_no_holes()
     return extra_memory(build(*arguments))
+
+
+def _leave_no_holes() -> None:
+    """glibc: what is larger than 64 kB goes back to the system when it is freed.
+
+    Otherwise the peak is that of malloc, which keeps holes between small tensors, and not of what is in use.
+    """
+    try:
+        ctypes.CDLL(None).mallopt(M_MMAP_THRESHOLD, 1 << 16)
+    except (AttributeError, OSError):
+        pass
 
 
 def extra_memory(step: Callable[[], object]) -> float:

@@ -28,7 +28,7 @@ def lstm_row(hidden: int, batch: int, steps: int, limit: float) -> Row:
         torch.manual_seed(1)
         x = torch.randn(batch, steps, hidden)
         ours, theirs = LayerNormLSTM(hidden, hidden), nn.LSTM(hidden, hidden, batch_first=True)
-        times = compare({"LN": forward_backward(ours, x), "nn.LSTM": forward_backward(theirs, x)}, size)
+        times = compare({"LN": forward_backward(ours, x), "nn.LSTM": forward_backward(theirs, x)}, size, 0.7)
         return Outcome(times.check("LN", "nn.LSTM", Bar("<=", limit)), times.figures())
 
     what = f"layer-normalised LSTM layer, H={hidden} B={batch} T={steps}"

@@ -58,7 +58,7 @@ def measure(size: Size) -> Outcome:
     difference = max(
         float((a - b).abs().max() / b.abs().max()) for a, b in zip(variants["ours"](), variants["fairseq"]())
     )
-    times = compare(variants, size, 2)
+    times = compare(variants, size)
     figures = times.figures()
     for name in LOSSES:
         figures[name]["peak MB"] = peak_memory(warm_step, name, sizes)

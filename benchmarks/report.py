@@ -7,12 +7,13 @@ from typing import Any, Dict, List, Tuple
 from benchmarks.results import Results
 
 VERDICTS = {True: "met", False: "MISSED", None: ""}
+COLOURS = ("#0072B2", "#D55E00")
 HEAD = """# Benchmarks
 
 Written by `scripts/benchmark.sh --record`; do not edit.  Every row compares its variants within one run: they take
 turns, and a ratio is the median over the rounds of the ratio within a round.  Bars are about the CPU time of one
 thread; the wall time on all cores stands beside it.  Times are medians.  What a row does is in the file of
-`benchmarks/` that defines it.
+`benchmarks/` that defines it; `scripts/benchmark.sh --only ROW` repeats it.
 
 """
 
@@ -66,26 +67,26 @@ def draw_bars(results: Results, path: Path) -> None:
 
 
 def draw_growth(results: Results, path: Path) -> None:
-    """One panel a quantity that grows, time on the left axis and memory on the right."""
+    """One column a quantity that grows; time above, memory below; dotted: what would be in proportion."""
     from matplotlib.figure import Figure
+    from matplotlib.ticker import LogLocator
 
     rows = {name: row for name, row in results.rows.items() if name.startswith("growth") and row["figures"]}
     if not rows:
         return
-    figure = Figure(figsize=(3.3 * len(rows), 3), layout="constrained")
-    for index, (name, row) in enumerate(rows.items(), start=1):
-        axes: Any = figure.add_subplot(1, len(rows), index)
+    figure = Figure(figsize=(3 * len(rows), 5), layout="constrained")
+    for column, (name, row) in enumerate(rows.items(), start=1):
         xs = [int(variant.split("=")[1]) for variant in row["figures"]]
-        for unit, colour, side in zip(next(iter(row["figures"].values())), ("#0072B2", "#D55E00"), ("left", "right")):
-            panel = axes if side == "left" else axes.twinx()
-            panel.plot(xs, [figures[unit] for figures in row["figures"].values()], "o-", color=colour, markersize=4)
-            panel.set_ylabel(unit, color=colour)
-            if name != "growth-ranks":
-                panel.set_yscale("log")
-                panel.set_xscale("log")
-        axes.set_xticks(xs, [str(x) for x in xs])
-        axes.minorticks_off()
-        axes.set_xlabel(name.split("-")[1])
+        for line, unit in enumerate(next(iter(row["figures"].values()))):
+            axes: Any = figure.add_subplot(2, len(rows), line * len(rows) + column)
+            ys = [figures[unit] for figures in row["figures"].values()]
+            axes.plot(xs, [ys[0] * x / xs[0] for x in xs], ":", color="grey", linewidth=1)
+            axes.plot(xs, ys, "o-", color=COLOURS[line], markersize=4)
+            axes.set(xscale="log", yscale="log", xlabel=name.split("-")[1], ylabel=unit)
+            axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+            axes.yaxis.set_major_formatter(lambda value, _: number(value))
+            axes.set_xticks(xs, [str(x) for x in xs])
+            axes.minorticks_off()
     figure.savefig(path, dpi=90)
 
 
@@ -102,8 +103,8 @@ def record(results: Results, pictures: Dict[str, Path], root: Path) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     about = ", ".join(f"{name} {value}" for name, value in results.about["machine"].items())
     days = sorted({row["day"] for row in results.rows.values()})
-    text = HEAD + f"Measured on {' and '.join(days)}: {about}.\n\n## Against the bars\n\n"
-    text += table(["", "against", "measured", "value", "bar", ""], comparison_rows(results))
+    text = HEAD + f"Measured on {' and '.join(days)}: {about}.\n\n## Against the bars\n\n{verdict(results)}\n\n"
+    text += table(["row", "", "against", "measured", "value", "bar", ""], comparison_rows(results))
     text += "\n![Every measured number relative to its bar](docs/benchmarks/bars.png)\n\n## What was measured\n\n"
     for key, row in results.rows.items():
         if row["figures"]:
@@ -112,6 +113,7 @@ def record(results: Results, pictures: Dict[str, Path], root: Path) -> Path:
             text += f"**{key}**: {row['what']}. {'' if key.startswith('growth') else row['note']}\n\n"
             text += table(["", *units], cells) + "\n"
     text += "## How it grows\n\n![Time and memory of a training step](docs/benchmarks/growth.png)\n\n"
+    text += "Dotted: in proportion.\n\n"
     for name, row in results.rows.items():
         if name.startswith("growth"):
             slopes = "; ".join(f"{check['what']}: {number(check['value'])}{check['unit']}" for check in row["checks"])
@@ -124,16 +126,26 @@ def record(results: Results, pictures: Dict[str, Path], root: Path) -> Path:
     return path
 
 
+def verdict(results: Results) -> str:
+    """How many bars are met, and a sentence on each that is not."""
+    barred = [(name, row, check) for name, row in results.rows.items() for check in row["checks"] if check["bar"]]
+    missed = [(name, row, check) for name, row, check in barred if not check["met"]]
+    text = f"{len(barred) - len(missed)} of {len(barred)} bars are met."
+    for name, row, check in missed:
+        text += f"\n- {name}: {check['what']} is {number(check['value'])}, the bar is {check['bar']}. {row['tried']}"
+    return text
+
+
 def comparison_rows(results: Results) -> List[List[str]]:
     result = []
     for name, row in results.rows.items():
         if name.startswith("growth"):
             continue
-        first = [row["what"], row["against"]]
+        first = [name, row["what"], row["against"]]
         for check in row["checks"]:
             value = f"{number(check['value'])} {check['unit']}".strip()
             result.append([*first, check["what"], value, check["bar"] or "", VERDICTS[check["met"]]])
-            first = ["", ""]
+            first = ["", "", ""]
         if not row["checks"]:
             result.append([*first, row["note"], "", "", "not measured"])
     return result

@@ -70,6 +70,7 @@ class Results:
             ],
             "figures": outcome.figures,
             "note": outcome.note,
+            "tried": row.tried,
             "seconds": round(seconds, 1),
             "day": time.strftime("%Y-%m-%d"),
         }

@@ -19,7 +19,7 @@ UNWANTED = ("matplotlib", "simuleval", "sacremoses", "subword_nmt", "pandas", "s
 
 
 def measure(size: Size) -> Outcome:
-    outputs = [run_command(sys.executable, "-c", PROGRAM).output for _ in range(size.pick(3, 1))]
+    outputs = [run_command(sys.executable, "-c", PROGRAM).output for _ in range(size.pick(2, 1))]
     runs = [json.loads(output.splitlines()[-1]) for output in outputs]
     foreign = sorted({name.split(".")[0] for name in runs[0]["modules"]} - {"fairseq_milk"})
     heavy = [name for name in foreign if name in UNWANTED]

@@ -75,7 +75,7 @@ def measure(size: Size) -> Outcome:
     sizes: Dict[str, int] = dict(layers=2, hidden=size.pick(256, 32), max_tokens=size.pick(4000, 500))
     trainings = {name: Training(command_line(name, data, **sizes)) for name in ("soft", "milk", "lstm")}
     updates: Dict[str, Callable[[], object]] = {name: training.update for name, training in trainings.items()}
-    times = compare(updates, size, 5)
+    times = compare(updates, size, 3)
     batches = [training.batches for training in trainings.values()]
     assert batches[0] == batches[1] == batches[2], "not the same batches"
     figures, checks = times.figures(), []

@@ -122,6 +122,19 @@ def test_gradcheck(preserve_mass: bool) -> None:
         assert gradcheck(lambda e, a, step=step: step(e, a, None, preserve_mass), (e, alpha_prev))
 
 
+@pytest.mark.parametrize("preserve_mass", [True, False])
+def test_several_steps_at_once_are_the_steps_one_by_one(preserve_mass: bool) -> None:
+    lengths, energies, weight = ragged(4, 9), torch.randn(4, 5, 9), torch.randn(4, 5, 9)
+    one_by_one, at_once = energies.clone().requires_grad_(), energies.clone().requires_grad_()
+    expected = chain(expected_alignment, one_by_one, lengths, preserve_mass)
+    alpha = expected_alignment(at_once, oracles.first_alpha(4, 9).float(), lengths, preserve_mass)
+    (expected * weight).sum().backward()
+    (alpha * weight).sum().backward()
+    assert torch.equal(alpha, expected)
+    assert at_once.grad is not None and one_by_one.grad is not None
+    assert torch.allclose(at_once.grad, one_by_one.grad, rtol=1e-6, atol=1e-8)
+
+
 def test_second_derivatives_are_refused_rather_than_wrong() -> None:
     e = torch.randn(2, 5, requires_grad=True)
     alpha = expected_alignment(e, oracles.first_alpha(2, 5).float())
@@ -134,11 +147,12 @@ def test_second_derivatives_are_refused_rather_than_wrong() -> None:
 @pytest.mark.parametrize("reverse", [False, True])
 def test_linear_scan_is_the_loop(src_size: int, reverse: bool) -> None:
     a, b = torch.randn(2, 3, src_size, dtype=torch.float64)
-    x, rows = torch.zeros(3, dtype=torch.float64), []
-    for j in reversed(range(src_size)) if reverse else range(src_size):
-        x = a[:, j] * x + b[:, j]
-        rows.append(x)
-    truth = torch.stack(rows[::-1] if reverse else rows, dim=1)
+    truth = b.clone()
+    for j in range(1, src_size):
+        if reverse:
+            truth[:, -1 - j] += a[:, -1 - j] * truth[:, -j]
+        else:
+            truth[:, j] += a[:, j - 1] * truth[:, j - 1]
     assert torch.allclose(linear_scan(a, b, reverse), truth, rtol=1e-9)
 
 

@@ -64,7 +64,7 @@ def example(value: float = 1.2) -> Outcome:
 
 
 def row(name: str, measure: Callable[[Size], Outcome] = lambda size: example()) -> Row:
-    return Row(name, "a thing", "another", measure)
+    return Row(name, "a thing", "another", measure, "It was slow.")
 
 
 def test_a_missed_bar_a_missing_peer_and_an_error_are_reported_and_the_rest_runs(
@@ -95,8 +95,9 @@ def test_benchmarks_md(tmp_path: Path) -> None:
     report.draw_bars(results, pictures["bars"])
     report.draw_growth(results, pictures["growth"])
     text = report.record(results, pictures, tmp_path).read_text()
-    assert "| a thing | another | a / b, CPU | 1 x | <= 1.1 | met |" in text
+    assert "| one | a thing | another | a / b, CPU | 1 x | <= 1.1 | met |" in text
     assert "| 1.2 x | <= 1.1 | MISSED |" in text
+    assert "1 of 2 bars are met.\n- two: a / b, CPU is 1.2, the bar is <= 1.1. It was slow." in text
     assert "- **J** (time ~ J^: 1.58x): because." in text
     assert str(results.about["machine"]["processor"]) in text
     for name in pictures:

@@ -32,13 +32,17 @@ class WaitKAttention(SimultaneousAttention):
     def expected(
         self, s: Tensor, memory: Memory, state: AttentionState, hard: bool
     ) -> Tuple[AttentionOutput, AttentionState]:
-        g = wait_k_delays(self.k, memory.lengths, state.i + 1, self.rate)[:, -1]
+        g = memory.lengths.clamp(max=self._delay(state.i + 1))
         return self.attend(s, memory._replace(lengths=g)), AttentionState(state.alpha, state.i + 1)
 
     def wants_to_write(self, s: Tensor, memory: Memory, i: int) -> Tensor:
-        rate = Fraction(str(self.rate))  # this delay alone: `wait_k_delays` would make those of all i steps
-        return memory.lengths >= self.k + (i - 1) * rate.denominator // rate.numerator
+        return memory.lengths >= self._delay(i)
 
     def attend(self, s: Tensor, memory: Memory) -> AttentionOutput:
         beta = prefix_softmax(self.soft_energy(memory.keys["soft_energy"], s), memory.lengths)
         return AttentionOutput(context(beta, memory), beta, stopped_at(memory.lengths, beta))
+
+    def _delay(self, i: int) -> int:
+        """k + floor((i-1)/r), of step i alone: `wait_k_delays` makes those of all steps."""
+        rate = Fraction(str(self.rate))
+        return self.k + (i - 1) * rate.denominator // rate.numerator

@@ -20,49 +20,74 @@ from .masking import at_least_float32, last_position, padding_mask
 
 
 def linear_scan(a: Tensor, b: Tensor, reverse: bool = False) -> Tensor:
-    """x_j = a_j x_{j-1} + b_j with x_{-1} = 0; reverse: x_j = a_j x_{j+1} + b_j with x_J = 0.  a, b: (B, J) -> (B, J).
+    """x_j = a_{j-1} x_{j-1} + b_j from x_0 = b_0 on; reverse, its transpose: x_j = a_j x_{j+1} + b_j from the end on.
+
+    a, b: (B, J) -> (B, J); a_j stands between j and j+1, the last one is not used.  Not differentiable.
 
     Hillis-Steele: ceil(log2 J) rounds of whole-row operations.  After the round with stride d, (a_j, x_j) composes
-    the 2d recurrence steps that end at j.  No division; with a, b >= 0 every rounding error is relative.
+    the 2d recurrence steps that end at j:   [x, a]_j <- a_j [x, a]_{j-d} + [x, 0]_j.
+    No division; with a, b >= 0 every rounding error is relative.
+
+    A row is short, so that calls are what costs: x and a share a buffer, with enough zeros on the side from which they
+    are shifted for every shift to be a view, and a round is two calls that write to a second buffer.
     """
-    x, stride = b, 1
-    while stride < b.size(-1):
-        shift = (-stride, stride) if reverse else (stride, -stride)  # j meets j -+ stride, 0 outside the row
-        x = torch.addcmul(x, a, F.pad(x, shift))
+    size = b.size(-1)
+    reach = 1 << (size - 1).bit_length() >> 1  # the stride of the last round
+    start, direction = (0, 1) if reverse else (reach, -1)
+    buffers = b.new_zeros(2, 2, b.size(0), size + reach)
+    wide, next_wide = buffers.unbind()
+    rows, next_rows = buffers.narrow(-1, start, size).unbind()
+    (x, c), (next_x, next_c) = rows.unbind(), next_rows.unbind()  # c: the composed a
+    x.copy_(b)
+    if reverse:
+        c.copy_(a)
+    else:
+        c.narrow(-1, 1, size - 1).copy_(a.narrow(-1, 0, size - 1))
+    stride = 1
+    while stride < size:
+        torch.mul(c, wide.narrow(-1, start + direction * stride, size), out=next_rows)
+        next_x.add_(x)
+        wide, rows, x, c, next_wide, next_rows, next_x, next_c = next_wide, next_rows, next_x, next_c, wide, rows, x, c
         stride *= 2
-        if stride < b.size(-1):
-            a = a * F.pad(a, shift)
     return x
 
 
 class _ExpectedAlignment(torch.autograd.Function):
-    """alpha = p q and its gradient, one scan each way.
+    """alpha = p q of I target steps, and its gradient, one scan a step each way.
 
-    With G = dL/dalpha and R_j = p_j G_j + (1 - p_j) R_{j+1}  (the expected G of a head that stands at j):
+    With G = dL/dalpha_i and R_j = p_j G_j + (1 - p_j) R_{j+1}, what a head that stands at j can expect of G:
 
-        dL/dalpha_prev_j = R_j          dL/de_j = p_j (1 - p_j) q_j (G_j - R_{j+1})
+        dL/dalpha_i-1,j = R_j          dL/de_j = p_j (1 - p_j) q_j (G_j - R_{j+1}) = alpha_j (1 - p_j) (G_j - R_{j+1})
 
     Masked by infinite energies: +inf always stops, -inf never does, and neither gets a gradient, p (1 - p) being 0.
     """
 
     @staticmethod
     def forward(ctx: Any, e: Tensor, alpha_prev: Tensor, always: Optional[Tensor], never: Optional[Tensor]) -> Tensor:
+        """e: (B, I, J), alpha_prev: (B, J), masks: (B, 1, J) -> (B, I, J)."""
         if never is not None:
             e = e.masked_fill(never, float("-inf"))
         if always is not None:
             e = e.masked_fill(always, float("inf"))
         # sigmoid(-e) and never 1 - p: exact to the last bit when p is close to 1
-        p, one_minus_p = torch.sigmoid(e), torch.sigmoid(-e)
-        q = linear_scan(F.pad(one_minus_p, (1, -1)), alpha_prev)
-        ctx.save_for_backward(p, one_minus_p, q)
-        return p * q
+        p, one_minus_p = torch.sigmoid(e), torch.neg(e).sigmoid_()
+        alpha = torch.empty_like(p)
+        for p_i, one_minus_p_i, alpha_i in zip(p.unbind(1), one_minus_p.unbind(1), alpha.unbind(1)):
+            alpha_prev = torch.mul(p_i, linear_scan(one_minus_p_i, alpha_prev), out=alpha_i)
+        ctx.save_for_backward(p, one_minus_p, alpha)
+        return alpha
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> Tuple[Tensor, Tensor, None, None]:
-        p, one_minus_p, q = ctx.saved_tensors
-        reward = linear_scan(one_minus_p, p * grad, reverse=True)
-        return p * one_minus_p * q * (grad - F.pad(reward, (-1, 1))), reward, None, None
+        p, one_minus_p, alpha = ctx.saved_tensors
+        grad_e, reward = alpha * one_minus_p, torch.zeros_like(p[:, 0])
+        steps = zip(*(x.unbind(1)[::-1] for x in (p, one_minus_p, grad, grad_e)))
+        for p_i, one_minus_p_i, grad_i, grad_e_i in steps:
+            grad_i = grad_i + reward  # from the loss, and from the next step
+            reward = linear_scan(one_minus_p_i, p_i * grad_i, reverse=True)
+            grad_e_i.mul_(grad_i - F.pad(reward, (-1, 1)))
+        return grad_e, reward, None, None
 
 
 def expected_alignment(
@@ -72,19 +97,21 @@ def expected_alignment(
 
         alpha_ij = p_ij sum_{k<=j} alpha_i-1,k prod_{l=k}^{j-1} (1 - p_il),      p_ij = sigmoid(e_ij)
 
-    e, alpha_prev: (B, J), energies of any size (+-inf for a hard decision), alpha_prev in [0, 1].
+    e:             (B, J), or (B, I, J) where the energies of several steps are known; of any size (+-inf: hard).
+    alpha_prev:    (B, J) in [0, 1], before the (first) step.
     src_lengths:   (B,), None when every sentence fills its row.
     preserve_mass: p_{i,|x|} = 1 (paper, section 3.4): what no earlier token took stops at the sentence's own last
                    token, and the row sums to 1.  Otherwise the row loses what runs off the end of the source.
-    Returns alpha_i: (B, J) in [0, 1], float32 or better; padding gets 0.
+    Returns alpha_i, shaped as e, in [0, 1], float32 or better; padding gets 0.
     Exact for every p (see `expected_alignment_parallel` for the published form, which is not).
-    O(J log J) work in ceil(log2 J) parallel rounds, forward and backward.
+    O(J log J) work in ceil(log2 J) parallel rounds a step, forward and backward.
     """
     e, alpha_prev = at_least_float32(e), at_least_float32(alpha_prev)
-    always = last_position(src_lengths, e) if preserve_mass else None
-    never = None if src_lengths is None else padding_mask(src_lengths, e.size(-1))
-    result: Tensor = _ExpectedAlignment.apply(e, alpha_prev.to(e.dtype), always, never)  # type: ignore[no-untyped-call]
-    return result
+    steps = e if e.dim() == 3 else e.unsqueeze(1)
+    always = last_position(src_lengths, alpha_prev).unsqueeze(1) if preserve_mass else None
+    never = None if src_lengths is None else padding_mask(src_lengths, e.size(-1)).unsqueeze(1)
+    alpha: Tensor = _ExpectedAlignment.apply(steps, alpha_prev.to(e.dtype), always, never)  # type: ignore[no-untyped-call]
+    return alpha.view_as(e)
 
 
 def expected_alignment_parallel(

@@ -1,6 +1,6 @@
 """Additive energies (Bahdanau et al. 2015): the expensive part of every mechanism, hence written for memory and time.
 
-    energy_j = v . tanh(k_j + q)        k_j = W_s h_j, projected once a batch; q = W_q s, once a target step
+energy_j = v . tanh(k_j + q)        k_j = W_s h_j, projected once a batch; q = W_q s, once a target step
 """
 
 from typing import Any, Tuple

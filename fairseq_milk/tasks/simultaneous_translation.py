@@ -252,8 +252,8 @@ class SimultaneousTranslationTask(TranslationTask):
 
     def _text(self, tokens: torch.Tensor, escape_unk: bool = False) -> str:
         """As `fairseq-generate` prints and scores it: --remove-bpe, --bpe and --tokenizer undone."""
-        tokens = utils.strip_pad(tokens, self.target_dictionary.pad()).int().cpu()
-        text = self.target_dictionary.string(tokens, self.cfg.post_process, escape_unk=escape_unk)
+        indices = utils.strip_pad(tokens, self.target_dictionary.pad()).tolist()
+        text = self.target_dictionary.string(indices, self.cfg.post_process, escape_unk=escape_unk)
         for encoder in (self.bpe_in_use, self.tokenizer_in_use):
             if encoder is not None:
                 text = encoder.decode(text)
