@@ -65,6 +65,6 @@ def half_and_killed(write: Callable[..., Any], after: int) -> Callable[..., Any]
         if not isinstance(target, str):
             target.flush()
         os.truncate(path, os.path.getsize(path) // 2)
-        return kill_me()
+        kill_me()
 
     return wrapper

@@ -55,7 +55,8 @@ def generate(data: Path, checkpoint: Path, folder: Path, sentences: int, passes:
     arguments = commands.decoding(binary, checkpoint, *LIMITS, "--batch-size", 10, "--results-path", folder / "results")
 
     def work() -> None:
-        memory, whole = [], SimultaneousGenerator.generate
+        memory: List[int] = []
+        whole = SimultaneousGenerator.generate
 
         def watched(self: Any, *args: Any, **kwargs: Any) -> Any:
             memory.append(resident())
@@ -79,7 +80,9 @@ def stream(data: Path, checkpoint: Path, folder: Path, sentences: int, passes: i
     text = "".join(line + "\n" for line in lines(sentences)).encode()
     arguments = ["stream", str(checkpoint), "--data", str(data), *LIMITS]
     (source, feed), (result, sink) = os.pipe(), os.pipe()
-    start, memory, outputs = time.monotonic(), [], []
+    memory: List[int] = []
+    outputs: List[bytes] = []
+    start = time.monotonic()
     with child(lambda: main(arguments), folder / "stderr", stdin=source, stdout=sink) as process:
         for fd in (source, sink):
             os.close(fd)

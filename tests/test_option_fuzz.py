@@ -147,8 +147,8 @@ def adam(parameters: Any, **changes: Any) -> Any:
 
 
 def runs_model(**changes: Any) -> None:
-    attention = {"chunk_size": "mocha", "wait_k": "waitk", "emission_rate": "waitk"}.get(*changes, "milk")
-    model = tiny.model(spread=0, attention=attention, **changes)
+    attentions = {"chunk_size": "mocha", "wait_k": "waitk", "emission_rate": "waitk"}
+    model = tiny.model(spread=0, attention=attentions.get(next(iter(changes)), "milk"), **changes)
     trained(model, tiny.criterion(latency_weight=0.1), adam)
 
 
