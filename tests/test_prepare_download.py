@@ -78,7 +78,7 @@ def test_what_is_not_the_beginning_of_the_file_is_thrown_away(size: int, place: 
 
 def test_another_file_than_the_release_is_refused_at_once(place: Path, tmp_path: Path) -> None:
     with serve(place) as server:
-        with pytest.raises(UserError, match="has 5120 bytes and not the 5119 of the public release"):
+        with pytest.raises(UserError, match="has 5120 bytes and not the 5119 of the public release$"):
             get(server.url, tmp_path, ARCHIVE._replace(size=5119))
         with pytest.raises(UserError, match="404 .*--base-url"):
             get(server.url, tmp_path, ARCHIVE._replace(path="wmt13/none.tgz"))
