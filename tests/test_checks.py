@@ -119,7 +119,7 @@ class DetachedDelays(MilkAttention):
 class PeekingHead(BernoulliHead):
     def forward(self, keys: Tensor, s: Tensor) -> Tensor:
         e = super().forward(keys, s)
-        return e + 3 * e.flip(1)
+        return e * (100 * e.sum(1, keepdim=True)).sin().sign()  # any other token may turn every decision
 
 
 class PeekingEncoder(RNMTEncoder):
