@@ -82,7 +82,20 @@ class DataPickle:
         return cls.Unpickler(file, **options).load()
 
 
-DATA_ONLY: typing.Dict[str, typing.Any] = {"weights_only": True} if HAS_ALLOW_LIST else {"pickle_module": DataPickle}
+def load_with_data_pickle(path: str) -> typing.Any:
+    """The two halves of an older `torch.load`, called one by one: the whole of 1.13 ignores its `pickle_module`."""
+    torch_files = torch.serialization
+    with open(path, "rb") as file:
+        if not torch_files._is_zipfile(file):
+            return torch_files._legacy_load(file, "cpu", DataPickle, encoding="utf-8")
+        with torch_files._open_zipfile_reader(file) as records:
+            return torch_files._load(records, "cpu", DataPickle, encoding="utf-8")
+
+
+def load_data(path: str) -> typing.Any:
+    """What torch has saved, if it is nothing but data, whatever torch's version and its environment would allow."""
+    return torch.load(path, map_location="cpu", weights_only=True) if HAS_ALLOW_LIST else load_with_data_pickle(path)
+
 
 # ---- reading -----------------------------------------------------------------------------------------------------
 
@@ -90,14 +103,11 @@ _load = checkpoint_utils.load_checkpoint_to_cpu
 
 
 def check_checkpoint(path: str) -> None:
-    """UserError for a file that is not a whole checkpoint of `fairseq-train`, or that holds anything but data.
-
-    torch is told to load data only, whatever its version and its environment would have it do by default.
-    """
+    """UserError for a file that is not a whole checkpoint of `fairseq-train`, or that holds anything but data."""
     if os.path.getsize(path) == 0:
         raise UserError(f"{path} is empty: it is no checkpoint")
     try:
-        state = torch.load(path, map_location="cpu", **DATA_ONLY)
+        state = load_data(path)
     except Exception as error:  # torch, pickle and zipfile each have their own
         code = re.search(r"GLOBAL (\S+)", str(error))
         if code is not None:
