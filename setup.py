@@ -13,7 +13,7 @@ def read_version() -> str:
     text = (ROOT / "fairseq_milk" / "version.py").read_text(encoding="utf-8")
     match = re.search(r'^__version__ = "([^"]+)"$', text, flags=re.MULTILINE)
     if match is None:
-        raise RuntimeError("fairseq_milk/version.py has no line `__version__ = \"...\"`")
+        raise RuntimeError('fairseq_milk/version.py has no line `__version__ = "..."`')
     return match.group(1)
 
 

@@ -88,7 +88,7 @@ def stream(data: Path, checkpoint: Path, folder: Path, sentences: int, passes: i
             os.close(fd)
         with open(feed, "wb") as pipe, open(result, "rb") as answers:
             for _ in range(passes):
-                feeder = threading.Thread(target=lambda: (pipe.write(text), pipe.flush()))
+                feeder = threading.Thread(target=lambda: [pipe.write(text), pipe.flush()])  # type: ignore[func-returns-value]
                 feeder.start()
                 outputs += [answers.readline() for _ in range(sentences)]
                 feeder.join()

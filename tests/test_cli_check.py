@@ -79,7 +79,7 @@ def test_what_cannot_be_checked(plain: Plain, tmp_path: Path) -> None:  # noqa: 
     cut.write_bytes(plain.checkpoint.read_bytes()[:1000])
     data = ["--data", plain.bin]
     other = ["--train", plain.bin, "--arch", "lstm", "--task", "translation"]
-    for arguments, sentence in [
+    cases: List[Tuple[List[Any], str]] = [
         ([], "give a checkpoint and its --data DIR"),
         ([plain.checkpoint], "give a checkpoint and its --data DIR"),
         ([*data, "--train", plain.bin, "--arch", "milk_rnmt"], "give one or the other"),
@@ -89,7 +89,8 @@ def test_what_cannot_be_checked(plain: Plain, tmp_path: Path) -> None:  # noqa: 
         ([plain.checkpoint, *data, "--subset", "dev"], "there is no data set 'dev'"),
         (["--train", plain.bin], "there is no --arch among them"),
         (other, "--arch lstm is not a model of fairseq_milk"),
-    ]:
+    ]
+    for arguments, sentence in cases:
         code, out, err = check(*arguments)
         assert (code, out, err.count("\n")) == (2, "", 1), (arguments, out, err)
         assert err.startswith("fairseq-milk check: ") and sentence in err

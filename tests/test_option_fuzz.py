@@ -233,9 +233,12 @@ def test_the_options_are_found() -> None:
     assert {option.kind for option in OPTIONS} == set(RUNS)
 
 
+EXAMPLES = settings().max_examples // 4  # for each option
+
+
 @pytest.mark.parametrize("option", OPTIONS, ids=lambda option: option.name)
 def test_a_number_works_or_is_refused(option: Option) -> None:
-    @settings(max_examples=settings.default.max_examples // 4)
+    @settings(max_examples=EXAMPLES)
     @given(texts)
     @example("2147483647")
     @example("1e-320")

@@ -126,9 +126,7 @@ class LatencyAugmentedCriterion(LabelSmoothedCrossEntropyCriterion):
         """Output layer and label-smoothed NLL at once, so that the logits of a batch never exist together."""
         target, output = sample["target"][:, self.ignore_prefix_size :], model.decoder.output
         features = output.project(features[:, self.ignore_prefix_size :]).flatten(0, 1)
-        return label_smoothed_nll(
-            features, output.weight, output.bias, target.flatten(), self.eps, self.padding_idx
-        )
+        return label_smoothed_nll(features, output.weight, output.bias, target.flatten(), self.eps, self.padding_idx)
 
     def _latency(self, extra: Dict[str, Tensor], target: Tensor) -> Tuple[Dict[str, Any], Tensor]:
         """Sums over the batch: what is logged of the schedule, and C(g)."""
