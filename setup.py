@@ -47,7 +47,7 @@ setup(
     ],
     extras_require={
         "simuleval": ["SimulEval==1.1.4"],
-        "test": ["pytest", "pytest-xdist", "hypothesis", "ruff", "mypy", "types-PyYAML"],
+        "test": ["pytest", "pytest-xdist", "pytest-timeout", "hypothesis", "ruff", "mypy", "types-PyYAML"],
     },
     entry_points={"console_scripts": ["fairseq-milk=fairseq_milk.cli:main"]},
 )

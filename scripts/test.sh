@@ -24,9 +24,9 @@ done
 
 run ruff .venv/bin/python -m ruff check "${sources[@]}" setup.py
 run mypy .venv/bin/python -m mypy "${sources[@]}"
-# One thread a worker, or the workers' thread pools fight for the cores. Tests marked xdist_group share a worker.
+# One thread a worker, or the workers' thread pools fight for the cores. A file is for one worker: its fixtures are made once.
 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 run pytest \
-  .venv/bin/python -m pytest -n auto --maxprocesses 4 --dist loadgroup "$@"
+  .venv/bin/python -m pytest -n auto --maxprocesses 4 --dist loadfile "$@"
 
 if ((${#failed[@]})); then
   echo "failed: ${failed[*]}" >&2

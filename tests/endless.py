@@ -37,7 +37,7 @@ def study(folder: Path, tokens: int, pieces: int = 10) -> Dict[str, Any]:
     memory: List[int] = []
     start = time.monotonic()
     with open(os.devnull, "wb") as null:
-        with child(lambda: main(arguments), folder / "stderr", stdin=source, stdout=null.fileno()) as process:
+        with child(lambda: main(arguments), folder / "stderr", [feed], stdin=source, stdout=null.fileno()) as process:
             os.close(source)
             with open(feed, "wb") as pipe:
                 for _ in range(pieces):

@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 from pathlib import Path
-from typing import Any, Callable, Iterator, List, Optional
+from typing import Any, Callable, Iterator, List, Optional, Sequence
 
 FORK = multiprocessing.get_context("fork")
 
@@ -21,13 +21,16 @@ def resident(pid: Optional[int] = None) -> int:
 
 
 @contextlib.contextmanager
-def child(work: Callable[[], object], stderr: Path, **streams: int) -> Iterator[Any]:
+def child(work: Callable[[], object], stderr: Path, other_ends: Sequence[int] = (), **streams: int) -> Iterator[Any]:
     """A process that does the work; what it says on standard error is in a file.  streams: stdin, stdout as fds.
 
+    other_ends: of these pipes; a copy of them in the process would keep the pipes open for ever.
     It ends when the block does, at the latest.
     """
 
     def redirected() -> None:
+        for fd in other_ends:
+            os.close(fd)
         with open(stderr, "wb") as file:
             for number, fd in ((0, streams.get("stdin")), (1, streams.get("stdout")), (2, file.fileno())):
                 if fd is not None:

@@ -83,7 +83,7 @@ def stream(data: Path, checkpoint: Path, folder: Path, sentences: int, passes: i
     memory: List[int] = []
     outputs: List[bytes] = []
     start = time.monotonic()
-    with child(lambda: main(arguments), folder / "stderr", stdin=source, stdout=sink) as process:
+    with child(lambda: main(arguments), folder / "stderr", [feed, result], stdin=source, stdout=sink) as process:
         for fd in (source, sink):
             os.close(fd)
         with open(feed, "wb") as pipe, open(result, "rb") as answers:

@@ -179,7 +179,8 @@ def test_a_slow_reader_gets_everything(plain: Plain, tmp_path: Path) -> None:  #
     lines = 5000 // len(want) + 1
     (source, feed), (result, sink) = os.pipe(), os.pipe()
     fcntl.fcntl(sink, 1031, 4096)  # F_SETPIPE_SZ, which Python names from 3.10 on
-    with child(lambda: main(["stream", *map(str, arguments)]), tmp_path / "e", stdin=source, stdout=sink) as process:
+    command = ["stream", *map(str, arguments)]
+    with child(lambda: main(command), tmp_path / "e", [feed, result], stdin=source, stdout=sink) as process:
         for fd in (source, sink):
             os.close(fd)
 

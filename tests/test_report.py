@@ -217,7 +217,6 @@ def browse(folder: Path, address: Path, *options: str) -> str:
 
 
 @needs_chromium
-@pytest.mark.xdist_group("chromium")
 def test_nothing_overflows_at_any_width(made: Path, tmp_path: Path) -> None:
     """The page itself, in frames of several widths; what is wider scrolls in a box of its own."""
     report = html.escape(made.read_text(encoding="utf-8"))
@@ -231,7 +230,6 @@ def test_nothing_overflows_at_any_width(made: Path, tmp_path: Path) -> None:
 
 
 @needs_chromium
-@pytest.mark.xdist_group("chromium")
 def test_curves_and_diagrams_can_be_seen(made: Path, tmp_path: Path) -> None:
     browse(tmp_path, made, f"--screenshot={tmp_path / 'page.png'}", "--window-size=1000,4000")
     with Image.open(tmp_path / "page.png") as image:

@@ -33,7 +33,6 @@ systems:
 """
 
 
-@pytest.mark.xdist_group("sweep_training")
 def test_two_systems(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     make_corpus(tmp_path / "corpus")
     file = tmp_path / "tiny.yaml"

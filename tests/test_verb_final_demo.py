@@ -19,7 +19,6 @@ from examples.verb_final.language import KINDS
 ROOT = Path(__file__).resolve().parents[1]
 PATIENCE = 600  # seconds, on a machine that has a lot to do
 RUNS = [f"{key}-s1" for key in recipe.DEMO_SYSTEMS]
-pytestmark = pytest.mark.xdist_group("verb_final_demo")
 
 
 def start(out: Path) -> "subprocess.Popen[str]":

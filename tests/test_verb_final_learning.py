@@ -7,8 +7,6 @@ import json
 from pathlib import Path
 from typing import Dict, Sequence
 
-import pytest
-
 from examples.verb_final import recipe
 from examples.verb_final.corpus import prepare_data
 from examples.verb_final.language import Sentence
@@ -47,7 +45,6 @@ def last_validation(log: Path) -> Dict[str, float]:
     return {name: float(value) for name, value in json.loads(line[line.index("{") :]).items()}
 
 
-@pytest.mark.xdist_group("verb_final_learning")
 def test_milk_waits_no_longer_than_it_must(tmp_path: Path) -> None:
     line = Line()
     (system,) = recipe.choose(["milk-0.2"])
