@@ -22,6 +22,7 @@ SMALL = recipe.Scale(
         "--hidden-size": 64,
         "--embed-dim": 64,
         "--energy-dim": 64,
+        "--batch-size": 64,
         "--max-update": UPDATES,
         "--total-num-update": UPDATES + 100,
         "--noise-ramp": UPDATES,

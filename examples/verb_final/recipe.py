@@ -16,7 +16,7 @@ DATA_SEED = 3
 
 # ---- the model and its training -------------------------------------------------------------------------------------
 
-UPDATES = 1800
+UPDATES = 1500
 CHECKPOINT = "checkpoint_best.pt"  # the lowest loss under the hard schedule; or checkpoint_last.pt
 TRAIN: Options = {
     "--task": "simultaneous_translation",
@@ -26,10 +26,10 @@ TRAIN: Options = {
     "--optimizer": "adam",
     "--lr": 5e-3,
     "--lr-scheduler": "polynomial_decay",  # linearly to zero, a little after the end
-    "--total-num-update": 1900,
+    "--total-num-update": 1600,
     "--warmup-updates": 100,
     "--clip-norm": 1.0,
-    "--batch-size": 64,
+    "--batch-size": 128,
     "--max-update": UPDATES,
     "--validate-interval-updates": 250,
     "--validate-interval": 10**6,  # epochs: not at their ends as well
@@ -55,8 +55,8 @@ PREPROCESS: Options = {"--source-lang": "de", "--target-lang": "en", "--workers"
 
 # ---- the learned heads: begin by waiting, then let the latency term pull the head forward ---------------------------
 
-LAMBDA = 0.15  # where one value has to do: the other mechanisms and the ablations; one of LAMBDAS
-LAMBDAS = (0.05, 0.1, 0.12, 0.15, 0.2, 0.3, 0.5, 1.0)
+LAMBDA = 0.12  # where one value has to do: the other mechanisms and the ablations; one of LAMBDAS
+LAMBDAS = (0.05, 0.12, 0.2, 0.3, 0.5, 1.0)
 NOISE = 4
 NOISES = (0, 1, 2, 4, 6)  # NOISE among them is the system milk-LAMBDA
 HEAD: Options = {
@@ -129,7 +129,7 @@ class Scale(NamedTuple):
 
 STUDY = Scale(SIZES, {})
 
-DEMO_SYSTEMS = ("milk-0.15", "wait-4")  # of about the same lag
+DEMO_SYSTEMS = ("milk-0.12", "wait-4")  # of about the same lag
 DEMO = Scale({"train": 20000, "valid": 500, "test": 500}, {})
 FAST = Scale(  # seconds: everything runs, nothing is learned
     {"train": 600, "valid": 32, "test": 32},
