@@ -29,8 +29,8 @@ def child(work: Callable[[], object], stderr: Path, other_ends: Sequence[int] = 
     """
 
     def redirected() -> None:
-        for fd in other_ends:
-            os.close(fd)
+        for end in other_ends:
+            os.close(end)
         with open(stderr, "wb") as file:
             for number, fd in ((0, streams.get("stdin")), (1, streams.get("stdout")), (2, file.fileno())):
                 if fd is not None:
