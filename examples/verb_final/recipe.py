@@ -56,7 +56,7 @@ PREPROCESS: Options = {"--source-lang": "de", "--target-lang": "en", "--workers"
 # ---- the learned heads: begin by waiting, then let the latency term pull the head forward ---------------------------
 
 LAMBDA = 0.12  # where one value has to do: the other mechanisms and the ablations; one of LAMBDAS
-LAMBDAS = (0.05, 0.12, 0.2, 0.3, 0.5, 1.0)
+LAMBDAS = (0.05, 0.1, 0.12, 0.2, 0.3, 0.5, 1.0)
 NOISE = 4
 NOISES = (0, 1, 2, 4, 6)  # NOISE among them is the system milk-LAMBDA
 HEAD: Options = {
