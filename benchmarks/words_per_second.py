@@ -1,9 +1,8 @@
 """`fairseq-train`, ours against fairseq's `lstm`: the same batches, layers, sizes, loss and optimiser.
 
 Each model is built and updated by fairseq's own task and trainer from the command line that is given here, all in one
-process, so that they take turns batch by batch.  The process is a fresh one, as a training's is: malloc learns from
-what it is asked for, and after other rows it no longer gives large tensors back to the system, at a quarter of the
-peer's time.
+process, so that they take turns batch by batch.  The process is a fresh one, as a training's
+is, so that what malloc has learned from other rows does not count.
 """
 
 from pathlib import Path
