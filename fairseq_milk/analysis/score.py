@@ -5,11 +5,9 @@ import math
 import sacrebleu
 
 from ..scoring import PAPER, sentence_latency, summarise
-from ..scoring.bootstrap import Interval, Sample, bleu_sample, interval, mean_sample
+from ..scoring.bootstrap import Interval, bleu_sample, interval, mean_sample
 from ..sweep.table import Result
 from .generate_log import GenerateLog
-
-RESAMPLES, SEED = 1000, 12345  # as fairseq-milk score
 
 
 def score_log(log: GenerateLog, system: str, setting: str = "") -> Result:
@@ -19,11 +17,11 @@ def score_log(log: GenerateLog, system: str, setting: str = "") -> Result:
     quality = lag = Interval(math.nan, math.nan, math.nan)
     al = ap = math.nan
     if references is not None:
-        quality = _interval(bleu_sample(bleu, hypotheses, references))
+        quality = interval(bleu_sample(bleu, hypotheses, references))
     if log.no_latency is None:
         sentences = sentence_latency(log.records)
         mean = summarise(sentences, PAPER).mean
-        lag = _interval(mean_sample([None if latency is None else latency.DAL for latency in sentences]))
+        lag = interval(mean_sample([None if latency is None else latency.DAL for latency in sentences]))
         al, ap = mean.AL, mean.AP
     return Result(
         system=system,
@@ -47,7 +45,3 @@ def score_log(log: GenerateLog, system: str, setting: str = "") -> Result:
         log=log.path,
         commit="",
     )
-
-
-def _interval(sample: Sample) -> Interval:
-    return interval(sample, RESAMPLES, SEED)

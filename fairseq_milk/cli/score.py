@@ -9,7 +9,7 @@ import sacrebleu
 
 from ..analysis import GenerateLog, read_generate_log
 from ..scoring import CONVENTIONS, PAPER, Convention, Latency, sentence_latency, summarise
-from ..scoring.bootstrap import Sample, bleu_sample, difference, interval, mean_sample
+from ..scoring.bootstrap import RESAMPLES, SEED, Sample, bleu_sample, difference, interval, mean_sample
 from ..scoring.latency import LENGTHS, UNITS
 
 MOST_RESAMPLES = 10**6  # minutes
@@ -24,8 +24,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--length", choices=LENGTHS, help="the |y| of AP and AL (DAL: always the hypothesis)")
     parser.add_argument("--tokenize", default="13a", choices=sacrebleu.BLEU.TOKENIZERS, help="sacreBLEU's tokenizer")
     parser.add_argument("--lowercase", action="store_true", help="BLEU without case")
-    parser.add_argument("--bootstrap", type=int, default=1000, metavar="N", help="resamples (1000); 0: no intervals")
-    parser.add_argument("--seed", type=int, default=12345, help="of the resamples (12345)")
+    parser.add_argument(
+        "--bootstrap", type=int, default=RESAMPLES, metavar="N", help="resamples (%(default)s); 0: no intervals"
+    )
+    parser.add_argument("--seed", type=int, default=SEED, help="of the resamples (%(default)s)")
     parser.add_argument("--json", action="store_true", help="machine-readable output")
 
 

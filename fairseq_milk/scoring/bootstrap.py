@@ -10,6 +10,7 @@ import numpy as np
 import sacrebleu
 
 Score = Callable[[np.ndarray], float]  # from the summed statistics of a corpus
+RESAMPLES, SEED = 1000, 12345  # of every interval that is not asked for with others
 BLOCK = 1000  # resamples at a time: the memory does not grow with their number
 
 
@@ -62,7 +63,7 @@ def bleu_sample(bleu: sacrebleu.BLEU, hypotheses: Sequence[str], references: Seq
     return Sample(statistics, score)
 
 
-def interval(sample: Sample, resamples: int, seed: int) -> Interval:
+def interval(sample: Sample, resamples: int = RESAMPLES, seed: int = SEED) -> Interval:
     """Percentile interval of the corpus score."""
     (scores,) = _resampled([sample], resamples, seed)
     return Interval(sample.corpus_score(), *_central(scores))

@@ -13,7 +13,6 @@ from .commands import RunError
 from .runs import Run
 from .table import Result, write_results
 
-RESAMPLES, SEED = 1000, 12345  # as `fairseq-milk score`
 NONE: Dict[str, Any] = {"score": None, "AP": None, "AL": None, "DAL": None, "signature": ""}
 
 
@@ -76,10 +75,10 @@ def intervals(run: Run, bleu_signature: str) -> Dict[str, Any]:
     if bleu_signature:
         texts = [(line.get("text") or "", line["reference_text"]) for line in lines]
         sample = bleu_sample(bleu_of(bleu_signature), *zip(*texts))
-        found["BLEU"] = list(interval(sample, RESAMPLES, SEED)[1:])
+        found["BLEU"] = list(interval(sample)[1:])
     delays = [line["DAL"] for line in lines]
     if any(delay is not None for delay in delays):
-        found["DAL"] = list(interval(mean_sample(delays), RESAMPLES, SEED)[1:])
+        found["DAL"] = list(interval(mean_sample(delays))[1:])
     write_atomically(kept, json.dumps(found) + "\n")
     return found
 
