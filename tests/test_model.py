@@ -55,6 +55,37 @@ def logits_of_each(model: MilkRNMT, pairs: List[tiny.Pair], **kwargs: Any) -> Li
     return [row[: len(pair.target) + 1] for row, pair in zip(logits, pairs)]
 
 
+# ---- a model of one mechanism as the start of another ----------------------------------------------------------
+
+
+@pytest.mark.parametrize("after", tiny.FIVE)
+@pytest.mark.parametrize("before", tiny.FIVE)
+def test_a_model_starts_from_that_of_another_mechanism(before: str, after: str) -> None:
+    """What both have is taken, also above and below the attention; what only the new one has stays as it was built."""
+    trained, model = tiny.model(attention=before).state_dict(), tiny.model(attention=after)
+    built = {name: value.clone() for name, value in model.state_dict().items()}
+    model.load_state_dict(dict(trained))
+    for name, value in model.state_dict().items():
+        torch.testing.assert_close(value, trained.get(name, built[name]))
+
+
+@torch.no_grad()
+def test_milk_starts_where_soft_attention_ends() -> None:
+    """With a head that waits, it is soft attention."""
+    soft = tiny.model(attention="soft", hidden_size=8).eval()
+    milk = tiny.model(attention="milk", hidden_size=8, spread=0, energy_bias=-60.0).eval()
+    milk.load_state_dict(soft.state_dict())
+    sample = tiny.batch(PAIRS)
+    torch.testing.assert_close(forward(milk, sample)[0], forward(soft, sample)[0])
+
+
+def test_half_an_energy_is_no_start() -> None:
+    state = tiny.model(attention="milk").state_dict()
+    del state["decoder.attention.head.v"]
+    with pytest.raises(UserError, match="does not fit"):
+        tiny.model(attention="milk").load_state_dict(state)
+
+
 # ---- one schedule, two ways to run it ---------------------------------------------------------------------------
 
 

@@ -4,6 +4,7 @@ A mechanism is *where it stops* times *how far back it looks*.  In training it i
 every target step; in decoding it is asked, given only what has been read, whether to write, and then what it sees.
 """
 
+import logging
 from abc import ABC, abstractmethod
 from typing import Dict, NamedTuple, Tuple
 
@@ -12,6 +13,8 @@ from torch import Tensor, nn
 
 from ..functional import padding_mask
 from .energy import AdditiveEnergy
+
+logger = logging.getLogger(__name__)
 
 
 class AttentionOptions(NamedTuple):
@@ -60,6 +63,20 @@ class SimultaneousAttention(nn.Module, ABC):
     def energies(self) -> Dict[str, AdditiveEnergy]:
         """The energies of this mechanism by name: those whose keys the memory holds."""
         return {name: module for name, module in self.named_children() if isinstance(module, AdditiveEnergy)}
+
+    def upgrade_state_dict_named(self, state_dict: Dict[str, Tensor], name: str) -> None:
+        """A checkpoint of another mechanism: energies that both have are taken, one that it lacks stays as it is built.
+
+        Called by fairseq.  So a model with soft attention is the start of all others: a head far below zero waits until
+        the end, where MILk is soft attention.
+        """
+        for key in [key for key in state_dict if key.startswith(f"{name}.")]:
+            if key[len(name) + 1 :].partition(".")[0] not in self.energies():
+                del state_dict[key]
+        for part, energy in self.energies().items():
+            if not any(key.startswith(f"{name}.{part}.") for key in state_dict):
+                logger.warning(f"the checkpoint is of another attention: {name}.{part} starts untrained")
+                state_dict.update(energy.state_dict(prefix=f"{name}.{part}."))
 
     # ---- training -----------------------------------------------------------------------------------------------
 

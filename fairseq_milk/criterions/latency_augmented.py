@@ -123,10 +123,14 @@ class LatencyAugmentedCriterion(LabelSmoothedCrossEntropyCriterion):
         return loss, sample_size, log
 
     def _likelihood(self, model: Any, features: Tensor, sample: Dict[str, Any]) -> Any:
-        """Output layer and label-smoothed NLL at once, so that the logits of a batch never exist together."""
-        target, output = sample["target"][:, self.ignore_prefix_size :], model.decoder.output
-        features = output.project(features[:, self.ignore_prefix_size :]).flatten(0, 1)
-        return label_smoothed_nll(features, output.weight, output.bias, target.flatten(), self.eps, self.padding_idx)
+        """Output layer and label-smoothed NLL at once, so that the logits of a batch never exist together.
+
+        Of the words alone: padding is sorted behind them, and their number is known without asking the device.
+        """
+        target, output = sample["target"][:, self.ignore_prefix_size :].flatten(), model.decoder.output
+        words = target.ne(self.padding_idx).byte().argsort(descending=True)[: sample["ntokens"]]
+        features = output.project(features[:, self.ignore_prefix_size :].flatten(0, 1).index_select(0, words))
+        return label_smoothed_nll(features, output.weight, output.bias, target[words], self.eps, self.padding_idx)
 
     def _latency(self, extra: Dict[str, Tensor], target: Tensor) -> Tuple[Dict[str, Any], Tensor]:
         """Sums over the batch: what is logged of the schedule, and C(g)."""
