@@ -11,9 +11,9 @@ COLOURS = ("#0072B2", "#D55E00")
 HEAD = """# Benchmarks
 
 Written by `scripts/benchmark.sh --record`; do not edit.  Every row compares its variants within one run: they take
-turns, and a ratio is the median over the rounds of the ratio within a round.  Bars are about the CPU time of one
-thread; the wall time on all cores stands beside it.  Times are medians.  What a row does is in the file of
-`benchmarks/` that defines it; `scripts/benchmark.sh --only ROW` repeats it.
+turns, and a ratio is the median over the rounds of the ratio within a round.  Bars on time are about the CPU time of
+one thread, with the wall time on all cores beside it, but for `simuleval`, whose bar is on wall time.  Times are
+medians.  What a row does is in the file of `benchmarks/` that defines it; `scripts/benchmark.sh --only ROW` repeats it.
 
 """
 

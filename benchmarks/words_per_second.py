@@ -68,7 +68,6 @@ class Training:
         with metrics.aggregate("train_inner"):
             self.trainer.train_step(samples)
         self.batches.append(samples[0]["id"].tolist())
-        self.words = samples[0]["ntokens"]
 
 
 def measure(size: Size) -> Outcome:

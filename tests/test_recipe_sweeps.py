@@ -70,15 +70,12 @@ def parse(arguments: List[str]) -> Dict[str, Any]:
     return vars(fairseq_options.parse_args_and_arch(fairseq_options.get_training_parser(), arguments))
 
 
-def test_multi30k_has_what_the_issue_asks_for(tmp_path: Path) -> None:
+def test_multi30k_has_every_system_of_the_paper(tmp_path: Path) -> None:
     found = systems(read("multi30k", tmp_path))
     assert {"offline", "soft", "monotonic", "unpreserved"} <= set(found)
     assert (
         len(found["milk"]) >= 4 and len(found["wait-k"]) >= 4 and len(found["mocha"]) == 2 and len(found["noise"]) >= 4
     )
-    assert {p.after for p in found["milk"]} == {"start"} and {p.after for p in found["wait-k"]} == {"soft"}
+    assert {p.after for name in found if name not in ("offline", "soft") for p in found[name]} == {"soft"}
     budget = {p.train["max-update"] for p in found["milk"] + found["wait-k"]}
     assert len(budget) == 1, "both curves have as many updates after their warm start"
-    (start,) = found["start"]
-    pace = start.train["head-pace"]
-    assert {p.train["head-pace"] for p in found["milk"]} == {pace}, "r and g are stored divided by it"

@@ -73,7 +73,7 @@ def test_the_table_of_a_sweep(sweep: Sweep) -> None:
     assert Path(first.log).is_file() and first.n_sentences == 6
     assert first.bleu != second.bleu and first.dal_low <= first.dal <= first.dal_high
     assert f"{first.bleu:.1f}" in said and first.latency_signature in said and "results.csv" in said
-    assert "3 of 3 systems were trained and decoded before" in sweep()
+    assert "3 of 3 runs were trained and decoded before" in sweep()
     assert sweep.rows() == [start, first, second]
 
 

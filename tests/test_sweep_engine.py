@@ -68,7 +68,7 @@ def ran(run: Run) -> str:
 def test_a_complete_run_is_used_again(codes: Dict[str, int], tmp_path: Path) -> None:
     runs = [make_run(tmp_path, system) for system in ("soft", "wait-3", "wait-4")]
     complete(*runs)
-    assert "3 of 3 systems were trained and decoded before" in complete(*runs)
+    assert "3 of 3 runs were trained and decoded before" in complete(*runs)
     assert [ran(run) for run in runs] == ["tg", "tg", "tg"]
 
 

@@ -48,4 +48,4 @@ def test_two_systems(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     log = (tmp_path / "tiny" / "milk-latency-weight=0.5-s1" / "train.log").read_text()
     assert f"loading pretrained model from {start.checkpoint}" in log
     assert cli.main(["sweep", str(file)]) == 0
-    assert "2 of 2 systems were trained and decoded before" in capsys.readouterr().out
+    assert "2 of 2 runs were trained and decoded before" in capsys.readouterr().out

@@ -125,6 +125,6 @@ def test_nothing_is_left_half_made(out: Path, said: str) -> None:
 def test_a_second_run_uses_what_is_there(out: Path, said: str) -> None:
     before = [(out / name / "done.json").stat().st_mtime_ns for name in RUNS]
     again = finish(start(out))
-    assert "2 of 2 systems were trained and decoded before" in again
+    assert "2 of 2 runs were trained and decoded before" in again
     assert [(out / name / "done.json").stat().st_mtime_ns for name in RUNS] == before
     assert again[again.index("\nsystem ") : again.index("\nfinished")] in said

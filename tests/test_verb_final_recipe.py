@@ -49,14 +49,6 @@ def test_runs_that_an_earlier_study_has_completed_stay_complete(tmp_path: Path) 
     assert run.is_complete()
 
 
-def test_a_warm_start_of_the_recipe_is_one_of_the_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    soft = recipe.systems()["soft"]
-    monkeypatch.setattr(recipe, "systems", lambda: {"soft": soft})
-    run = make_run(soft._replace(key="late", after="soft"), 1, recipe.FAST, tmp_path / "data-0", tmp_path)
-    assert run.before == make_run(soft, 1, recipe.FAST, tmp_path / "data-0", tmp_path)
-    assert run.commands()[0][-1] == str(tmp_path / "soft-s1" / "checkpoints" / recipe.CHECKPOINT)
-
-
 def test_arguments() -> None:
     assert recipe.arguments({"--lr": 3e-3, "--cpu": None, "--noise": 0}) == ["--lr", "0.003", "--cpu", "--noise", "0"]
 

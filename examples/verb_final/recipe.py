@@ -73,17 +73,13 @@ CHUNKS = (2, 8)
 
 
 class System(NamedTuple):
-    """One row of the table.  key: names folders; family and point: its curve on the plane and its label there.
-
-    after: the key of the system whose trained model, of the same seed, it starts from; none: from scratch.
-    """
+    """One row of the table.  key: names folders; family and point: its curve on the plane and its label there."""
 
     key: str
     label: str
     family: str
     point: str
     options: Options
-    after: str = ""
 
 
 def _milk(key: str, label: str, family: str = "MILk", point: str = "", **head: Optional[float]) -> System:

@@ -74,13 +74,13 @@ def _oracle(sentences: Sequence[Sentence]) -> Row:
 
 
 def read_records(folder: Path, sentences: Sequence[Sentence]) -> List[Record]:
-    """The JSON lines of fairseq-generate if they are there, else its log."""
-    paths = [path for path in (folder / "generate-test.jsonl", folder / "generate-test.txt") if path.exists()]
-    if not paths:
+    """The JSON lines of fairseq-generate."""
+    path = folder / "generate-test.jsonl"
+    if not path.exists():
         raise RunError(f"fairseq-generate has left nothing in {folder}")
-    records = read_generate_log(str(paths[0])).records
+    records = read_generate_log(str(path)).records
     if [tuple(record.source) for record in records] != [sentence.source for sentence in sentences]:
-        raise RunError(f"{paths[0]} is not a translation of the whole test set")
+        raise RunError(f"{path} is not a translation of the whole test set")
     return records
 
 

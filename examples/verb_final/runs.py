@@ -11,7 +11,6 @@ from fairseq_milk.sweep.runs import Run
 
 def make_run(system: recipe.System, seed: int, scale: recipe.Scale, data: Path, out: Path) -> Run:
     """A system with a seed, trained on the data of `corpus.prepare_data`."""
-    before = make_run(recipe.systems()[system.after], seed, scale, data, out) if system.after else None
     return Run(
         system=system.key,
         setting="",
@@ -22,5 +21,4 @@ def make_run(system: recipe.System, seed: int, scale: recipe.Scale, data: Path, 
         data=data / "bin",
         data_id=data.name,
         out=out,
-        before=before,
     )

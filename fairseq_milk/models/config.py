@@ -49,7 +49,11 @@ class MilkRNMTConfig(FairseqDataclass):
         default=-1.0, metadata={"help": "r at the start, the bias of the monotonic energies: low makes the head wait"}
     )
     head_pace: float = field(
-        default=1.0, metadata={"help": "how much faster than the other parameters the head's scalars r and g learn"}
+        default=1.0,
+        metadata={
+            "help": "how much faster than the other parameters the head's scalars r and g learn; "
+            "they are stored divided by it: keep it when starting from a model that has a head"
+        },
     )
     unpreserved_mass: bool = field(
         default=False, metadata={"help": "do not stop the head at the last source token (paper, table 3)"}

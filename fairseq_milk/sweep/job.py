@@ -142,7 +142,7 @@ def clear(run: Run) -> None:
 
 
 def mend_checkpoints(folder: Path) -> None:
-    """fairseq copies its checkpoints: a copy that was cut off is removed, and the last one made again."""
+    """What the plugin does not write whole (--write-checkpoints-asynchronously): a file that was cut off is removed."""
     sound = {path.name: _is_sound(path) for path in folder.glob("*.pt")} if folder.is_dir() else {}
     for name in [name for name, whole in sound.items() if not whole]:
         (folder / name).unlink()

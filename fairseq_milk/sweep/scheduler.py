@@ -37,7 +37,7 @@ class Scheduler:
     def run(self, poll: float) -> List[Run]:
         before = len(self.runs) - len(self.waiting)
         if before:
-            self.line.say(f"{before} of {len(self.runs)} systems were trained and decoded before")
+            self.line.say(f"{before} of {len(self.runs)} runs were trained and decoded before")
         try:
             while self.active or any(map(is_ready, self.waiting)):
                 with undisturbed():
