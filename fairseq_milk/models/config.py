@@ -21,6 +21,10 @@ class MilkRNMTConfig(FairseqDataclass):
     encoder_layers: int = field(default=6, metadata={"help": "LSTM layers of the encoder"})
     decoder_layers: int = field(default=8, metadata={"help": "LSTM layers of the decoder"})
     embed_dim: int = field(default=512, metadata={"help": "size of the word embeddings"})
+    embed_pace: float = field(
+        default=1.0,
+        metadata={"help": "how much faster than the other parameters the embeddings learn; 16 suits a small corpus"},
+    )
     hidden_size: int = field(default=512, metadata={"help": "units of each LSTM layer"})
     energy_dim: int = field(default=512, metadata={"help": "hidden units of the attention energies"})
     dropout: float = field(
@@ -101,8 +105,9 @@ class MilkRNMTConfig(FairseqDataclass):
         require(0 <= self.noise < float("inf"), "noise", self.noise, "must be 0 or a positive number")
         require(self.noise_ramp >= 0, "noise_ramp", self.noise_ramp, "must be 0 or a number of updates")
         require(abs(self.energy_bias) < float("inf"), "energy_bias", self.energy_bias, "must be a finite number")
-        require(0 < self.head_pace < float("inf"), "head_pace", self.head_pace, "must be a positive number")
-        require(self.head_pace >= SLOWEST, "head_pace", self.head_pace, f"must be at least {SLOWEST}")
+        for name in ("embed_pace", "head_pace"):
+            require(0 < getattr(self, name) < float("inf"), name, getattr(self, name), "must be a positive number")
+            require(getattr(self, name) >= SLOWEST, name, getattr(self, name), f"must be at least {SLOWEST}")
         require(self.chunk_size >= 1, "chunk_size", self.chunk_size, "must be at least 1")
         require(self.wait_k >= 1, "wait_k", self.wait_k, "must be at least 1")
         require(0 < self.emission_rate < float("inf"), "emission_rate", self.emission_rate, "must be a positive number")

@@ -24,8 +24,9 @@ class MilkRNMT(FairseqEncoderDecoderModel):
         source, target = task.source_dictionary, task.target_dictionary
         if options.share_all_embeddings and source != target:
             raise UserError("--share-all-embeddings needs one dictionary: run fairseq-preprocess --joined-dictionary")
-        embedding = build_embedding(target, options.embed_dim)
-        source_embedding = embedding if options.share_all_embeddings else build_embedding(source, options.embed_dim)
+        sizes = options.embed_dim, options.embed_pace
+        embedding = PacedEmbedding(target, *sizes)
+        source_embedding = embedding if options.share_all_embeddings else PacedEmbedding(source, *sizes)
         encoder_class = BidirectionalRNMTEncoder if options.encoder_bidirectional else RNMTEncoder
         return cls(encoder_class(options, source, source_embedding), RNMTDecoder(options, target, embedding))
 
@@ -52,16 +53,24 @@ class MilkRNMT(FairseqEncoderDecoderModel):
         return self.decoder(prev_output_tokens, encoder_out=self.encoder(src_tokens, src_lengths), **kwargs)
 
 
-def build_embedding(dictionary: Any, size: int) -> nn.Embedding:
+class PacedEmbedding(nn.Embedding):
     """Uniform in +-1; the padding is zero.
 
     RNMT+ draws everything from +-0.04.  But the LSTM normalises the sum of its two projections, in which embeddings
     that small drown in the recurrent one: it takes five times as many updates until they are heard.
+
+    Adam moves a parameter by at most the learning rate a step, and a rare word has few steps: embeddings are stored
+    divided by `pace`, and so move `pace` times as fast (the Transformer's is the root of their size).
     """
-    embedding = nn.Embedding(len(dictionary), size, padding_idx=dictionary.pad())
-    nn.init.uniform_(embedding.weight, -1.0, 1.0)
-    nn.init.zeros_(embedding.weight[dictionary.pad()])
-    return embedding
+
+    def __init__(self, dictionary: Any, size: int, pace: float) -> None:
+        super().__init__(len(dictionary), size, padding_idx=dictionary.pad())
+        self.pace = pace
+        nn.init.uniform_(self.weight, -1.0 / pace, 1.0 / pace)
+        nn.init.zeros_(self.weight[dictionary.pad()])
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        return self.pace * super().forward(tokens)
 
 
 def size(args: Any, layers: int, units: int) -> None:
