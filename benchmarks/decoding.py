@@ -33,7 +33,8 @@ BATCH = 500  # sentences, of `fairseq-generate`
 TRIED = (
     "Of the time of a batch, two fifths are the product of the output layer, a third the LSTM layers, a sixth the "
     "READs and the decisions to READ, which are asked of the whole batch whenever one sentence reads. "
-    "Tried: batches of 100, 200 and 500. SimulEval's price is that of our own streaming session, of which the batch is 9 to 13 times."
+    "Tried: batches of 100, 200 and 500. SimulEval's price is that of our own streaming session, "
+    "of which the batch is 9 to 13 times."
 )
 
 
