@@ -81,6 +81,8 @@ def test_a_full_disk_is_said_and_the_checkpoint_before_it_is_whole(
     said = stderr.read_text().strip().splitlines()[-1]
     assert said.endswith("could not be written: File too large; the checkpoint before it is untouched")
     assert last.read_bytes() == before and not list(tmp_path.glob("*.tmp"))
+    for path in tmp_path.glob("*.pt"):
+        checkpoints.check_checkpoint(str(path))
 
 
 def test_a_write_that_fails_is_made_again_from_the_start(tmp_path: Path, hurried: None) -> None:
