@@ -5,6 +5,7 @@ Modules are imported when their verb is used, so that `fairseq-milk --help` answ
 
 import argparse
 import importlib
+import logging
 import os
 import sys
 from typing import Dict, NamedTuple, Optional, Sequence
@@ -28,6 +29,7 @@ VERBS: Dict[str, Verb] = {
 def main(argv: Optional[Sequence[str]] = None) -> int:
     """Bad input (ValueError, OSError) ends with one sentence and 2, Ctrl-C with 130, a closed pipe quietly."""
     argv = list(sys.argv[1:] if argv is None else argv)
+    logging.getLogger("matplotlib").setLevel(logging.WARNING)  # fairseq turns on what every library has to say
     verb = _verb_of(argv)
     args = _parser(verb).parse_args(argv)
     if sys.stdout is None:  # closed by whoever started the command
