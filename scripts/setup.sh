@@ -33,7 +33,7 @@ import hashlib, os, sys
 root, *files = sys.argv[1:]
 digest = lambda *parts: hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
 contents = [open(name, encoding="utf-8").read() for name in files] + [os.environ.get("TORCH_VERSION", "")]
-print(digest(root, sys.version, sys.executable), digest(*contents))
+print(digest(root, sys.version, os.path.realpath(sys.executable)), digest(*contents))
 PY
 }
 
@@ -45,6 +45,8 @@ check_python() {
     3.8 | 3.9 | 3.10 | 3.11 | 3.12) ;;
     *) die "'$python' is Python $version, and fairseq needs 3.8 to 3.12: set PYTHON to one of these." ;;
   esac
+  # In an activated environment python3 is that environment's, which could be the one that is made anew: take its maker.
+  python=$("$python" -c 'import sys; print(sys.executable if sys.prefix == sys.base_prefix else sys._base_executable)')
 }
 
 check_builds() {
