@@ -1,8 +1,9 @@
 """What a row of the benchmark is, and how its variants are timed and weighed.
 
 Machines are noisy, so nothing is compared across runs.  The variants of a row take turns, in an order that is reversed
-every round, and the ratio of two of them is the median over the rounds of the ratio within a round.  Bars are about the
-CPU time of one thread, which other processes disturb least; the wall time on all cores stands beside it.
+every round, and the ratio of two of them is the median over the rounds of the ratio within a round.  Bars on
+time are about the CPU time of one thread, which other processes disturb least, with the wall time on all cores beside
+it, but for `simuleval`, whose bar is on wall time.
 """
 
 import ctypes

@@ -1,8 +1,8 @@
 """`fairseq-train`, ours against fairseq's `lstm`: the same batches, layers, sizes, loss and optimiser.
 
 Each model is built and updated by fairseq's own task and trainer from the command line that is given here, all in one
-process, so that they take turns batch by batch.  The process is a fresh one, as a training's
-is, so that what malloc has learned from other rows does not count.
+process, so that they take turns batch by batch.  The process is a fresh one, as that of a
+training is, so that what malloc has learned from other rows does not count.
 """
 
 from pathlib import Path

@@ -105,13 +105,11 @@ class MilkRNMTConfig(FairseqDataclass):
         require(0 <= self.noise < float("inf"), "noise", self.noise, "must be 0 or a positive number")
         require(self.noise_ramp >= 0, "noise_ramp", self.noise_ramp, "must be 0 or a number of updates")
         require(abs(self.energy_bias) < float("inf"), "energy_bias", self.energy_bias, "must be a finite number")
-        for name in ("embed_pace", "head_pace"):
+        for name in ("embed_pace", "head_pace", "emission_rate"):
             require(0 < getattr(self, name) < float("inf"), name, getattr(self, name), "must be a positive number")
             require(getattr(self, name) >= SLOWEST, name, getattr(self, name), f"must be at least {SLOWEST}")
         require(self.chunk_size >= 1, "chunk_size", self.chunk_size, "must be at least 1")
         require(self.wait_k >= 1, "wait_k", self.wait_k, "must be at least 1")
-        require(0 < self.emission_rate < float("inf"), "emission_rate", self.emission_rate, "must be a positive number")
-        require(self.emission_rate >= SLOWEST, "emission_rate", self.emission_rate, f"must be at least {SLOWEST}")
         check_numbers({f.name: getattr(self, f.name) for f in fields(self)})
         if self.encoder_bidirectional and self.attention != "soft":
             raise UserError(

@@ -142,7 +142,10 @@ def clear(run: Run) -> None:
 
 
 def mend_checkpoints(folder: Path) -> None:
-    """What the plugin does not write whole (--write-checkpoints-asynchronously): a file that was cut off is removed."""
+    """A file that was cut off is removed, and the last one made again.
+
+    It can be there after --write-checkpoints-asynchronously alone, which the plugin leaves to fairseq.
+    """
     sound = {path.name: _is_sound(path) for path in folder.glob("*.pt")} if folder.is_dir() else {}
     for name in [name for name, whole in sound.items() if not whole]:
         (folder / name).unlink()
