@@ -33,8 +33,8 @@ def around(session: StreamingSession, token: Callable[[], int], count: int) -> D
     @torch.no_grad()
     def attend() -> None:
         decoding = session.decoding
-        attention.wants_to_write(decoding.s.h, decoding.memory, decoding.i)
-        attention.attend(decoding.s.h, decoding.memory)
+        attention.wants_to_write(decoding.queries, decoding.memory, decoding.i)
+        attention.attend(decoding.queries, decoding.memory)
 
     times: Dict[str, List[float]] = {"token": [], "attention": []}
     for _ in range(count):

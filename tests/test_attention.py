@@ -99,7 +99,8 @@ def test_monotonic_energy_is_that_of_the_paper() -> None:
         0.7 * (energy.v / energy.v.norm()).dot(torch.tanh(energy.w_s.t() @ h_j + energy.w_q.t() @ s + energy.b)) - 2.5
         for h_j in h
     ]
-    torch.testing.assert_close(energy(energy.project(h).unsqueeze(0), s.unsqueeze(0)), torch.stack(want).unsqueeze(0))
+    keys, query = energy.project(h).unsqueeze(0), energy.query(s.unsqueeze(0))
+    torch.testing.assert_close(energy(keys, query)[0], torch.stack(want))
 
 
 def test_the_pace_of_the_head_is_that_of_its_scalars_alone() -> None:
@@ -142,7 +143,7 @@ def test_noise_is_normal_with_standard_deviation_n(noise: float) -> None:
     head.alignment = spy  # type: ignore[assignment]
     s, h, lengths = batch([1000] * 20, tgt_size=1)
     expected(attention, s, h, lengths)
-    added = noisy[0] - head(head.project(h), s[:, 0])
+    added = noisy[0] - head(head.project(h), head.query(s[:, 0]))
     assert float(added.std()) == pytest.approx(noise, rel=0.03)
     assert abs(float(added.mean())) < 0.05 * noise
     assert float((added.abs() < noise).double().mean()) == pytest.approx(0.683, abs=0.015)

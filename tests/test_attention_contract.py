@@ -73,15 +73,16 @@ def expected(attention: SimultaneousAttention, s: Tensor, h: Tensor, lengths: Te
 def incremental(attention: SimultaneousAttention, s: Tensor, h: Tensor, lengths: Tensor) -> Run:
     """The incremental half: READ until it wants to WRITE or the source has ended.  It gets no state unless it reads."""
     everybody, size = torch.arange(len(h)), h.size(1)
-    memory = attention.read(attention.nothing_read(len(h), h, room=1), h[:, 0], torch.ones(len(h), dtype=torch.bool))
+    memory = attention.read(attention.nothing_read(len(h), h, room=1), h[:, 0], everybody)
     steps = []
     for i, s_i in enumerate(s.unbind(1), start=1):
+        queries = attention.queries(s_i)
         while True:
-            reading = ~attention.wants_to_write(s_i, memory, i) & (memory.lengths < lengths)
-            if not reading.any():
+            rows = everybody[~attention.wants_to_write(queries, memory, i) & (memory.lengths < lengths)]
+            if len(rows) == 0:
                 break
-            memory = attention.read(memory, h[everybody, memory.lengths.clamp(max=size - 1)], reading)
-        out = attention.attend(s_i, memory)
+            memory = attention.read(memory, h[rows, memory.lengths[rows]], rows)
+        out = attention.attend(queries, memory)
         assert (expected_delays(out.alpha) == memory.lengths).all(), "a head that wrote stands on the last token read"
         steps.append((out.c, fit(out.beta, size), fit(out.alpha, size)))
     return Run(*(torch.stack(rows, dim=1) for rows in zip(*steps)))
@@ -97,7 +98,7 @@ def prefix(attention: SimultaneousAttention, h: Tensor, tokens: int) -> Memory:
     """The memory of one sentence after that many READs.  h: (J, D)."""
     memory = attention.nothing_read(1, h, room=1)
     for h_j in h[:tokens]:
-        memory = attention.read(memory, h_j.unsqueeze(0), torch.ones(1, dtype=torch.bool))
+        memory = attention.read(memory, h_j.unsqueeze(0), torch.tensor([0]))
     return memory
 
 
@@ -119,10 +120,10 @@ def stop_probabilities(attention: SimultaneousAttention, s: Tensor, h: Tensor) -
     p = []
     for i, s_i in enumerate(s.unsqueeze(1), start=1):
         for head in learned_heads(attention):
-            p.append(torch.sigmoid(head(head.project(h).unsqueeze(0), s_i)).squeeze(0).tolist())
+            p.append(torch.sigmoid(head(head.project(h).unsqueeze(0), head.query(s_i))).squeeze(0).tolist())
         if len(p) < i:
             seen = (prefix(attention, h, j) for j in range(1, len(h) + 1))
-            p.append([float(attention.wants_to_write(s_i, memory, i)) for memory in seen])
+            p.append([float(attention.wants_to_write(attention.queries(s_i), memory, i)) for memory in seen])
     return p
 
 
@@ -134,7 +135,7 @@ def average_of_walks(attention: SimultaneousAttention, s: Tensor, h: Tensor, pre
     for stops, probability in oracles.stop_distribution(stop_probabilities(attention, s, h), preserve_mass).items():
         for i, stop in enumerate(stops):
             if stop is not None:
-                out = attention.attend(s[i : i + 1], prefix(attention, h, stop))
+                out = attention.attend(attention.queries(s[i : i + 1]), prefix(attention, h, stop))
                 c[i] += probability * out.c[0]
                 beta[i] += probability * fit(out.beta, size)[0]
                 alpha[i] += probability * fit(out.alpha, size)[0]
@@ -247,14 +248,15 @@ def test_no_gradient_to_what_has_not_been_read(name: str) -> None:
 def test_decisions_and_contexts_ignore_the_buffer_beyond_what_was_read(name: str) -> None:
     attention = build(name)
     s, h, _ = batch([7] * 8, tgt_size=1)
+    queries = attention.queries(s[:, 0])
     whole = attention.remember(h, torch.full((8,), 7))
     for read in range(1, 7):
         lengths = torch.full((8,), read)
         dirty = whole._replace(lengths=lengths)
         clean = attention.remember(h[:, :read], lengths)
         for i in (1, 2, 5):
-            assert torch.equal(attention.wants_to_write(s[:, 0], dirty, i), attention.wants_to_write(s[:, 0], clean, i))
-        got, want = attention.attend(s[:, 0], dirty), attention.attend(s[:, 0], clean)
+            assert torch.equal(attention.wants_to_write(queries, dirty, i), attention.wants_to_write(queries, clean, i))
+        got, want = attention.attend(queries, dirty), attention.attend(queries, clean)
         same(Run(got.c, fit(got.beta, read), fit(got.alpha, read)), Run(*want))
 
 
@@ -319,7 +321,8 @@ def test_read_fills_the_row_of_each_sentence_and_grows(name: str) -> None:
         turn += 1
         reading = torch.tensor([True, turn % 2 == 0, turn % 3 == 0, turn > 9]) & (memory.lengths < 9)
         lengths = memory.lengths.clone()
-        memory = attention.read(memory, h[everybody, lengths.clamp(max=8)], reading)
+        rows = everybody[reading]
+        memory = attention.read(memory, h[rows, lengths[rows]], rows)
         assert memory.lengths.tolist() == (lengths + reading).tolist()
         assert memory.keys.keys() == attention.energies().keys()
         for b, n in enumerate(memory.lengths.tolist()):
@@ -327,7 +330,7 @@ def test_read_fills_the_row_of_each_sentence_and_grows(name: str) -> None:
             for key, energy in attention.energies().items():
                 torch.testing.assert_close(memory.keys[key][b, :n], energy.project(h[b, :n]), rtol=0, atol=1e-12)
     assert memory.h.size(1) < 2 * 9
-    idle = attention.read(memory, h[:, 0], torch.zeros(4, dtype=torch.bool))
+    idle = attention.read(memory, h[:0, 0], everybody[:0])
     assert torch.equal(idle.lengths, memory.lengths) and torch.equal(idle.h, memory.h)
 
 

@@ -106,8 +106,8 @@ def test_an_offline_model_is_not_blamed() -> None:
 
 
 class DetachedHead(BernoulliHead):
-    def forward(self, keys: Tensor, s: Tensor) -> Tensor:
-        return super().forward(keys, s).detach()
+    def forward(self, keys: Tensor, query: Tensor) -> Tensor:
+        return super().forward(keys, query).detach()
 
 
 class DetachedDelays(MilkAttention):
@@ -117,8 +117,8 @@ class DetachedDelays(MilkAttention):
 
 
 class PeekingHead(BernoulliHead):
-    def forward(self, keys: Tensor, s: Tensor) -> Tensor:
-        e = super().forward(keys, s)
+    def forward(self, keys: Tensor, query: Tensor) -> Tensor:
+        e = super().forward(keys, query)
         return e * (100 * e.sum(1, keepdim=True)).sin().sign()  # any other token may turn every decision
 
 

@@ -304,7 +304,7 @@ def delays_of_a_burst(published: bool, monkeypatch: pytest.MonkeyPatch) -> Dict[
     e = torch.full((10, 24), 6.0)
     e[0, :20] = -12.0
     rows = iter([*e, *e])  # the hard schedule, then the expected one
-    monkeypatch.setattr(BernoulliHead, "forward", lambda self, keys, s: next(rows).unsqueeze(0))
+    monkeypatch.setattr(BernoulliHead, "forward", lambda self, keys, query: next(rows).unsqueeze(0))
     return logged(criterion, [criterion(model, tiny.batch([tiny.Pair([4] * 23, [5] * 9)]))[2]])
 
 

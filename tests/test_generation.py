@@ -151,11 +151,11 @@ def test_nothing_is_handed_over_before_its_time(model: MilkRNMT) -> None:
     asked = {name: getattr(attention, name) for name in ("wants_to_write", "attend")}
 
     def spy(name: str) -> Any:
-        def call(s: Tensor, memory: Any, *args: Any) -> Any:
+        def call(queries: Any, memory: Any, *args: Any) -> Any:
             unread = torch.arange(memory.h.size(1)) >= memory.lengths.unsqueeze(1)
             assert not memory.h[unread].any() and not any(keys[unread].any() for keys in memory.keys.values())
             seen.append(int(memory.lengths.max()))
-            return asked[name](s, memory, *args)
+            return asked[name](queries, memory, *args)
 
         return call
 
@@ -166,6 +166,13 @@ def test_nothing_is_handed_over_before_its_time(model: MilkRNMT) -> None:
             seen.clear()
             session.push(token)
             assert session.done or max(seen) == pushed
+
+
+def test_a_target_token_is_projected_once_however_often_it_asks(model: MilkRNMT) -> None:
+    attention = model.decoder.attention
+    with mock.patch.object(attention, "queries", wraps=attention.queries) as asked:
+        (hypothesis,) = translate(model, torch.tensor([sentences(1)[0]]), LIMITS)
+    assert asked.call_count == len(hypothesis.tokens) + 1
 
 
 # ---- knobs -------------------------------------------------------------------------------------------------------

@@ -24,9 +24,13 @@ class AdditiveEnergy(nn.Module):
         """W_s h, once for every source state.  (..., memory_dim) -> (..., energy_dim)."""
         return h @ self.w_s
 
-    def forward(self, keys: Tensor, s: Tensor) -> Tensor:
-        """keys: (B, J, energy_dim), s: (B, query_dim) -> (B, J)."""
-        return additive_energy(keys, s @ self.w_q, self.v)
+    def query(self, s: Tensor) -> Tensor:
+        """W_q s, once for every target step.  (B, query_dim) -> (B, energy_dim)."""
+        return s @ self.w_q
+
+    def forward(self, keys: Tensor, query: Tensor) -> Tensor:
+        """keys: (B, J, energy_dim), query: (B, energy_dim) -> (B, J)."""
+        return additive_energy(keys, query, self.v)
 
 
 class MonotonicEnergy(AdditiveEnergy):
@@ -46,6 +50,10 @@ class MonotonicEnergy(AdditiveEnergy):
         self.g = nn.Parameter(torch.tensor(1 / math.sqrt(energy_dim) / pace))
         self.r = nn.Parameter(torch.tensor(float(bias) / pace))
 
-    def forward(self, keys: Tensor, s: Tensor) -> Tensor:
+    def query(self, s: Tensor) -> Tensor:
+        """W_q s + b."""
+        return torch.addmm(self.b, s, self.w_q)
+
+    def forward(self, keys: Tensor, query: Tensor) -> Tensor:
         v = self.pace * self.g * self.v / self.v.norm()
-        return additive_energy(keys, torch.addmm(self.b, s, self.w_q), v) + self.pace * self.r
+        return additive_energy(keys, query, v) + self.pace * self.r

@@ -33,9 +33,9 @@ class BernoulliHead(MonotonicEnergy):
         """fairseq calls this before every update."""
         self.noise = self.final_noise * min(1.0, (num_updates + 1) / (self.noise_ramp + 1))
 
-    def expected_stop(self, s: Tensor, keys: Tensor, memory: Memory, state: AttentionState, hard: bool) -> Tensor:
+    def expected_stop(self, query: Tensor, keys: Tensor, memory: Memory, state: AttentionState, hard: bool) -> Tensor:
         """alpha_i.  (B, J)."""
-        e = self(keys, s).to(state.alpha.dtype)
+        e = self(keys, query).to(state.alpha.dtype)
         if hard:
             e = torch.where(self._decides(e), math.inf, -math.inf).to(e.dtype)
             return expected_alignment(e, state.alpha, memory.lengths)  # the last token is always a stop
@@ -43,10 +43,10 @@ class BernoulliHead(MonotonicEnergy):
             e = e + self.noise * torch.randn_like(e)
         return self.alignment(e, state.alpha, memory.lengths, self.preserve_mass)
 
-    def stops(self, s: Tensor, keys: Tensor, memory: Memory) -> Tensor:
+    def stops(self, query: Tensor, keys: Tensor, memory: Memory) -> Tensor:
         """Does the head stop on the token read last?  (B,) bool."""
         last = keys[torch.arange(keys.size(0), device=keys.device), memory.lengths - 1]  # (B, energy_dim)
-        return self._decides(self(last.unsqueeze(1), s).squeeze(1))
+        return self._decides(self(last.unsqueeze(1), query).squeeze(1))
 
     def _decides(self, e: Tensor) -> Tensor:
         """[p > threshold], by the energy: [e > 0] by default.  Half precision would round the limit too."""

@@ -10,6 +10,7 @@ from .base import (
     AttentionOutput,
     AttentionState,
     Memory,
+    Queries,
     SimultaneousAttention,
     context,
     stopped_at,
@@ -29,13 +30,14 @@ class MilkAttention(SimultaneousAttention):
     def expected(
         self, s: Tensor, memory: Memory, state: AttentionState, hard: bool
     ) -> Tuple[AttentionOutput, AttentionState]:
-        alpha = self.head.expected_stop(s, memory.keys["head"], memory, state, hard)
-        beta = infinite_lookback(alpha, self.soft_energy(memory.keys["soft_energy"], s), memory.lengths)
+        queries = self.queries(s)
+        alpha = self.head.expected_stop(queries["head"], memory.keys["head"], memory, state, hard)
+        beta = infinite_lookback(alpha, self.energy("soft_energy", queries, memory), memory.lengths)
         return AttentionOutput(context(beta, memory), beta, alpha), AttentionState(alpha, state.i + 1)
 
-    def wants_to_write(self, s: Tensor, memory: Memory, i: int) -> Tensor:
-        return self.head.stops(s, memory.keys["head"], memory)
+    def wants_to_write(self, queries: Queries, memory: Memory, i: int) -> Tensor:
+        return self.head.stops(queries["head"], memory.keys["head"], memory)
 
-    def attend(self, s: Tensor, memory: Memory) -> AttentionOutput:
-        beta = prefix_softmax(self.soft_energy(memory.keys["soft_energy"], s), memory.lengths)
+    def attend(self, queries: Queries, memory: Memory) -> AttentionOutput:
+        beta = prefix_softmax(self.energy("soft_energy", queries, memory), memory.lengths)
         return AttentionOutput(context(beta, memory), beta, stopped_at(memory.lengths, beta))

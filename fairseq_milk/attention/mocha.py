@@ -10,6 +10,7 @@ from .base import (
     AttentionOutput,
     AttentionState,
     Memory,
+    Queries,
     SimultaneousAttention,
     context,
     stopped_at,
@@ -32,15 +33,16 @@ class MochaAttention(SimultaneousAttention):
     def expected(
         self, s: Tensor, memory: Memory, state: AttentionState, hard: bool
     ) -> Tuple[AttentionOutput, AttentionState]:
-        alpha = self.head.expected_stop(s, memory.keys["head"], memory, state, hard)
-        u = self.soft_energy(memory.keys["soft_energy"], s)
+        queries = self.queries(s)
+        alpha = self.head.expected_stop(queries["head"], memory.keys["head"], memory, state, hard)
+        u = self.energy("soft_energy", queries, memory)
         beta = chunkwise_lookback(alpha, u, self.chunk_size, memory.lengths)
         return AttentionOutput(context(beta, memory), beta, alpha), AttentionState(alpha, state.i + 1)
 
-    def wants_to_write(self, s: Tensor, memory: Memory, i: int) -> Tensor:
-        return self.head.stops(s, memory.keys["head"], memory)
+    def wants_to_write(self, queries: Queries, memory: Memory, i: int) -> Tensor:
+        return self.head.stops(queries["head"], memory.keys["head"], memory)
 
-    def attend(self, s: Tensor, memory: Memory) -> AttentionOutput:
-        u = self.soft_energy(memory.keys["soft_energy"], s)
+    def attend(self, queries: Queries, memory: Memory) -> AttentionOutput:
+        u = self.energy("soft_energy", queries, memory)
         beta = prefix_softmax(u, memory.lengths, window=self.chunk_size)
         return AttentionOutput(context(beta, memory), beta, stopped_at(memory.lengths, beta))

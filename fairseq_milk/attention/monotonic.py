@@ -9,6 +9,7 @@ from .base import (
     AttentionOutput,
     AttentionState,
     Memory,
+    Queries,
     SimultaneousAttention,
     context,
     stopped_at,
@@ -26,12 +27,13 @@ class MonotonicAttention(SimultaneousAttention):
     def expected(
         self, s: Tensor, memory: Memory, state: AttentionState, hard: bool
     ) -> Tuple[AttentionOutput, AttentionState]:
-        alpha = self.head.expected_stop(s, memory.keys["head"], memory, state, hard)
+        queries = self.queries(s)
+        alpha = self.head.expected_stop(queries["head"], memory.keys["head"], memory, state, hard)
         return AttentionOutput(context(alpha, memory), alpha, alpha), AttentionState(alpha, state.i + 1)
 
-    def wants_to_write(self, s: Tensor, memory: Memory, i: int) -> Tensor:
-        return self.head.stops(s, memory.keys["head"], memory)
+    def wants_to_write(self, queries: Queries, memory: Memory, i: int) -> Tensor:
+        return self.head.stops(queries["head"], memory.keys["head"], memory)
 
-    def attend(self, s: Tensor, memory: Memory) -> AttentionOutput:
+    def attend(self, queries: Queries, memory: Memory) -> AttentionOutput:
         alpha = stopped_at(memory.lengths, memory.h[..., 0])
         return AttentionOutput(context(alpha, memory), alpha, alpha)

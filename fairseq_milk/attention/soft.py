@@ -11,6 +11,7 @@ from .base import (
     AttentionOutput,
     AttentionState,
     Memory,
+    Queries,
     SimultaneousAttention,
     context,
     stopped_at,
@@ -30,11 +31,11 @@ class SoftAttention(SimultaneousAttention):
     def expected(
         self, s: Tensor, memory: Memory, state: AttentionState, hard: bool
     ) -> Tuple[AttentionOutput, AttentionState]:
-        return self.attend(s, memory), AttentionState(state.alpha, state.i + 1)
+        return self.attend(self.queries(s), memory), AttentionState(state.alpha, state.i + 1)
 
-    def wants_to_write(self, s: Tensor, memory: Memory, i: int) -> Tensor:
+    def wants_to_write(self, queries: Queries, memory: Memory, i: int) -> Tensor:
         return torch.zeros_like(memory.lengths, dtype=torch.bool)
 
-    def attend(self, s: Tensor, memory: Memory) -> AttentionOutput:
-        beta = prefix_softmax(self.soft_energy(memory.keys["soft_energy"], s), memory.lengths)
+    def attend(self, queries: Queries, memory: Memory) -> AttentionOutput:
+        beta = prefix_softmax(self.energy("soft_energy", queries, memory), memory.lengths)
         return AttentionOutput(context(beta, memory), beta, stopped_at(memory.lengths, beta))

@@ -12,6 +12,7 @@ from .base import (
     AttentionOutput,
     AttentionState,
     Memory,
+    Queries,
     SimultaneousAttention,
     context,
     stopped_at,
@@ -33,13 +34,13 @@ class WaitKAttention(SimultaneousAttention):
         self, s: Tensor, memory: Memory, state: AttentionState, hard: bool
     ) -> Tuple[AttentionOutput, AttentionState]:
         g = memory.lengths.clamp(max=self._delay(state.i + 1))
-        return self.attend(s, memory._replace(lengths=g)), AttentionState(state.alpha, state.i + 1)
+        return self.attend(self.queries(s), memory._replace(lengths=g)), AttentionState(state.alpha, state.i + 1)
 
-    def wants_to_write(self, s: Tensor, memory: Memory, i: int) -> Tensor:
+    def wants_to_write(self, queries: Queries, memory: Memory, i: int) -> Tensor:
         return memory.lengths >= self._delay(i)
 
-    def attend(self, s: Tensor, memory: Memory) -> AttentionOutput:
-        beta = prefix_softmax(self.soft_energy(memory.keys["soft_energy"], s), memory.lengths)
+    def attend(self, queries: Queries, memory: Memory) -> AttentionOutput:
+        beta = prefix_softmax(self.energy("soft_energy", queries, memory), memory.lengths)
         return AttentionOutput(context(beta, memory), beta, stopped_at(memory.lengths, beta))
 
     def _delay(self, i: int) -> int:

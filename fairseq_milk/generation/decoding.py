@@ -54,7 +54,12 @@ class Decoding:
         self.tokens = torch.full((batch,), self.eos, dtype=torch.long, device=like.device)
         self.writes = torch.zeros_like(self.tokens)  # in a row
         self.retracted = torch.zeros_like(self.tokens, dtype=torch.bool)  # EOS came too early: read on
+        self._ask()
+
+    def _ask(self) -> None:
+        """s_i, and what it asks of the source."""
         self.s = self.decoder.query(self.tokens, self.state)
+        self.queries = self.attention.queries(self.s.h)
 
     @property
     def read_so_far(self) -> Tensor:
@@ -65,7 +70,7 @@ class Decoding:
         read, options = self.memory.lengths, self.options
         if not self.begun:
             return torch.ones_like(exhausted)
-        reading = ~self.attention.wants_to_write(self.s.h, self.memory, self.i) | self.retracted
+        reading = ~self.attention.wants_to_write(self.queries, self.memory, self.i) | self.retracted
         if self.i == 1:
             reading |= read < options.min_wait
         if options.max_writes > 0:
@@ -73,16 +78,16 @@ class Decoding:
         reading |= self._too_long()
         return reading & ~exhausted
 
-    def read(self, h: Tensor, reading: Tensor) -> None:
-        """h: (B, hidden_size), the next source state of each sentence; taken by those that read."""
+    def read(self, h: Tensor, rows: Tensor) -> None:
+        """rows: (R,), the sentences that read; h: (R, hidden_size), the next source state of each."""
         self.begun = True
-        self.memory = self.attention.read(self.memory, h, reading)
-        self.writes = self.writes.masked_fill(reading, 0)
-        self.retracted = self.retracted & ~reading
+        self.memory = self.attention.read(self.memory, h, rows)
+        self.writes = self.writes.index_fill(0, rows, 0)
+        self.retracted = self.retracted.index_fill(0, rows, False)
 
     def write(self, exhausted: Tensor) -> Optional[Step]:
         """One target token for every sentence, or None if some sentence must read on first (an EOS too early)."""
-        out = self.attention.attend(self.s.h, self.memory)
+        out = self.attention.attend(self.queries, self.memory)
         features, state = self.decoder.write(self.s, out.c, self.state)
         tokens, scores = self._choose(self.decoder.output(features).float())
         if not self.options.early_eos:
@@ -91,16 +96,13 @@ class Decoding:
                 return None
         self.i += 1
         self.state, self.tokens, self.writes = state, tokens, self.writes + 1
-        self.s = self.decoder.query(tokens, state)
+        self._ask()
         return Step(tokens, scores, self.memory.lengths, out.beta)
 
     def keep(self, rows: Tensor) -> None:
         """Only these sentences go on.  rows: (B',) indices."""
-        memory = self.memory
-        keys = {name: x[rows] for name, x in memory.keys.items()}
-        self.memory = Memory(memory.h[rows], keys, memory.lengths[rows])
-        self.state = self.state.select(rows)
-        self.s = type(self.s)(*(x[rows] for x in self.s))
+        self.memory, self.state, self.s = self.memory.select(rows), self.state.select(rows), self.s.select(rows)
+        self.queries = {name: x.index_select(0, rows) for name, x in self.queries.items()}
         self.tokens, self.writes, self.retracted = self.tokens[rows], self.writes[rows], self.retracted[rows]
 
     def _too_long(self) -> Tensor:
@@ -147,9 +149,9 @@ def translate(model: Any, src_tokens: Tensor, options: DecodingOptions, attentio
     rows = torch.arange(h.size(0), device=h.device)  # sentences still in the batch
     while len(rows) > 0:
         exhausted = batch.read_so_far >= lengths
-        reading = batch.wants_to_read(exhausted)
-        if bool(reading.any()):
-            batch.read(h[rows, batch.read_so_far.clamp(max=h.size(1) - 1)], reading)
+        reading = batch.wants_to_read(exhausted).nonzero().squeeze(1)
+        if len(reading) > 0:
+            batch.read(h[rows[reading], batch.read_so_far[reading]], reading)
             continue
         step = batch.write(exhausted)
         if step is None:

@@ -46,7 +46,7 @@ class StreamingSession:
             return []
         device = self.decoding.tokens.device
         h, self.source_states = self.encoder.step(torch.tensor([token], device=device), self.source_states)
-        self.decoding.read(h, torch.ones(1, dtype=torch.bool, device=device))
+        self.decoding.read(h, torch.zeros(1, dtype=torch.long, device=device))
         return self._write()
 
     def _write(self) -> List[Written]:

@@ -29,7 +29,7 @@ class DecoderState(NamedTuple):
     c: Tensor  # (B, hidden_size), c_{i-1}
 
     def select(self, rows: Tensor) -> "DecoderState":
-        return DecoderState([LSTMState(s.h[rows], s.c[rows]) for s in self.layers], self.c[rows])
+        return DecoderState([s.select(rows) for s in self.layers], self.c.index_select(0, rows))
 
 
 class OutputLayer(nn.Module):
@@ -143,7 +143,7 @@ class RNMTDecoder(FairseqIncrementalDecoder):
         state = unpack(saved) if saved else self.begin(tokens.size(0))
         memory = self._whole_source(encoder_out, incremental_state)
         s = self.query(tokens, state)
-        out = self.attention.attend(s.h, memory)
+        out = self.attention.attend(self.attention.queries(s.h), memory)
         features, state = self.write(s, out.c, state)
         self.set_incremental_state(incremental_state, "decoder", pack(state))
         extra = {"attn": out.beta.unsqueeze(1), "alpha": out.alpha.unsqueeze(1), "src_lengths": encoder_out.lengths}

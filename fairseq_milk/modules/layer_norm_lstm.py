@@ -53,6 +53,9 @@ class LSTMState(NamedTuple):
     h: Tensor  # (B, H)
     c: Tensor  # (B, H)
 
+    def select(self, rows: Tensor) -> "LSTMState":
+        return LSTMState(self.h.index_select(0, rows), self.c.index_select(0, rows))
+
 
 class _Options(NamedTuple):
     output_nonlinearity: bool

@@ -29,6 +29,7 @@ from ..generation.knobs import check_knobs, configure_head, decoding_options
 from ..generation.results import Results, remove_old
 from ..scoring import LATENCY, Record
 from ..scoring.scorer import SimultaneousScorerConfig
+from .dictionary import QuickDictionary
 
 logger = logging.getLogger(__name__)
 OFFLINE_BEAM = 5  # fairseq's default; simultaneous models are greedy
@@ -82,6 +83,11 @@ class SimultaneousTranslationTask(TranslationTask):
             return super().setup_task(cfg, **kwargs)
         except FileNotFoundError as error:
             raise UserError(f"there is no dictionary {error.filename}: run fairseq-preprocess first") from error
+
+    @classmethod
+    def load_dictionary(cls, filename: str) -> QuickDictionary:
+        dictionary: QuickDictionary = QuickDictionary.load(filename)
+        return dictionary
 
     def load_dataset(self, split: str, *args: Any, **kwargs: Any) -> None:
         try:
