@@ -10,6 +10,8 @@ from ..functional.masking import at_least_float32
 from .base import AttentionOptions, AttentionState, Memory
 from .energy import MonotonicEnergy
 
+THRESHOLD = 0.5  # of the probability above which a hard head stops: where its energy changes sign
+
 
 class BernoulliHead(MonotonicEnergy):
     """p_ij = sigmoid(e_ij + N(0, n)) in training, [e_ij > 0] where the schedule is hard.
@@ -27,7 +29,7 @@ class BernoulliHead(MonotonicEnergy):
         self.noise = options.noise
         self.preserve_mass = options.preserve_mass
         self.alignment = expected_alignment if options.exact_alignment else expected_alignment_parallel
-        self.threshold = 0.5  # of the probability, for decoding
+        self.threshold = THRESHOLD
 
     def set_num_updates(self, num_updates: int) -> None:
         """fairseq calls this before every update."""

@@ -1,12 +1,10 @@
 """wait-k: it stops at min(k + floor((i-1)/r), |x|), whatever it reads, and sees everything read (Ma et al. 2018)."""
 
-from fractions import Fraction
 from typing import Tuple
 
-import torch
 from torch import Tensor
 
-from ..functional import prefix_softmax, wait_k_delays
+from ..functional import prefix_softmax, wait_k_delay
 from .base import (
     AttentionOptions,
     AttentionOutput,
@@ -25,7 +23,7 @@ class WaitKAttention(SimultaneousAttention):
 
     def __init__(self, options: AttentionOptions) -> None:
         super().__init__()
-        wait_k_delays(options.k, torch.ones(1, dtype=torch.long), 1, options.rate)  # refuses a k or rate out of range
+        wait_k_delay(options.k, 1, options.rate)  # refuses a k or rate out of range
         self.soft_energy = AdditiveEnergy(options.query_dim, options.memory_dim, options.energy_dim)
         self.k = options.k
         self.rate = options.rate
@@ -33,17 +31,12 @@ class WaitKAttention(SimultaneousAttention):
     def expected(
         self, s: Tensor, memory: Memory, state: AttentionState, hard: bool
     ) -> Tuple[AttentionOutput, AttentionState]:
-        g = memory.lengths.clamp(max=self._delay(state.i + 1))
+        g = memory.lengths.clamp(max=wait_k_delay(self.k, state.i + 1, self.rate))
         return self.attend(self.queries(s), memory._replace(lengths=g)), AttentionState(state.alpha, state.i + 1)
 
     def wants_to_write(self, queries: Queries, memory: Memory, i: int) -> Tensor:
-        return memory.lengths >= self._delay(i)
+        return memory.lengths >= wait_k_delay(self.k, i, self.rate)
 
     def attend(self, queries: Queries, memory: Memory) -> AttentionOutput:
         beta = prefix_softmax(self.energy("soft_energy", queries, memory), memory.lengths)
         return AttentionOutput(context(beta, memory), beta, stopped_at(memory.lengths, beta))
-
-    def _delay(self, i: int) -> int:
-        """k + floor((i-1)/r), of step i alone: `wait_k_delays` makes those of all steps."""
-        rate = Fraction(str(self.rate))
-        return self.k + (i - 1) * rate.denominator // rate.numerator

@@ -13,6 +13,7 @@ from .latency import (
     average_proportion,
     differentiable_average_lagging,
     expected_delays,
+    wait_k_delay,
     wait_k_delays,
 )
 from .lookback import chunkwise_lookback, infinite_lookback, prefix_softmax
@@ -31,5 +32,6 @@ __all__ = [
     "last_position",
     "padding_mask",
     "prefix_softmax",
+    "wait_k_delay",
     "wait_k_delays",
 ]

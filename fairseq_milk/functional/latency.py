@@ -19,19 +19,22 @@ def expected_delays(alpha: Tensor) -> Tensor:
     return (alpha * j).sum(-1)  # autocast would take a matrix product down to half precision, half a token of error
 
 
-def wait_k_delays(k: int, src_lengths: Tensor, tgt_size: int, rate: float = 1.0) -> Tensor:
-    """g_i = min(k + floor((i-1) / r), |x|), the schedule of wait-k with emission rate r.
+def wait_k_delay(k: int, i: int, rate: float = 1.0) -> int:
+    """k + floor((i-1) / r): where wait-k with emission rate r stops for target token i, if the source is that long.
 
-    src_lengths: (B,) -> (B, tgt_size), int64.  The rate is read as the decimal that it prints as (1.1 = 11/10), so that
-    floor is exact.
+    The rate is read as the decimal that it prints as (1.1 = 11/10), so that floor is exact.
     """
     if k < 1:
         raise ValueError(f"k of wait-k must be at least 1, got {k}")
     if not 0 < rate < float("inf"):
         raise ValueError(f"the emission rate of wait-k must be positive, got {rate}")
     r = Fraction(str(rate))
-    # in Python's integers: the denominator of 1 / 3 as a decimal would overflow int64
-    g = [k + i * r.denominator // r.numerator for i in range(tgt_size)]
+    return k + (i - 1) * r.denominator // r.numerator  # the denominator of 1 / 3 as a decimal would overflow int64
+
+
+def wait_k_delays(k: int, src_lengths: Tensor, tgt_size: int, rate: float = 1.0) -> Tensor:
+    """g_i = min(k + floor((i-1) / r), |x|), the schedule of wait-k.  src_lengths: (B,) -> (B, tgt_size), int64."""
+    g = [wait_k_delay(k, i, rate) for i in range(1, tgt_size + 1)]
     return torch.minimum(torch.tensor(g, device=src_lengths.device, dtype=torch.int64), src_lengths.unsqueeze(1))
 
 

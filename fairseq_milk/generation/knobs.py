@@ -7,10 +7,9 @@ from typing import Any, Optional
 from fairseq.dataclass import FairseqDataclass
 from fairseq.dataclass.utils import gen_parser_from_dataclass
 
+from ..attention.head import THRESHOLD
 from ..errors import UserError, check_numbers, require
 from .decoding import DecodingOptions
-
-THRESHOLD = 0.5  # of the head's probability: where its energy changes sign, as in training
 
 
 @dataclass
