@@ -51,6 +51,8 @@ def measured(row: Row, size: Size) -> Outcome:
 
 def main(given: Optional[List[str]] = None) -> None:
     args = arguments(given)
+    if args.quick and args.record:
+        raise SystemExit("--record is for figures of the full size: leave out --quick")
     rows = [row for row in ROWS if any(fnmatch.fnmatch(row.name, pattern) for pattern in args.only or ["*"])]
     if args.list:
         print("\n".join(f"{row.name:<16} {row.what}" for row in rows))

@@ -12,6 +12,10 @@ from benchmarks.harness import Bar, Check, NotMeasuredError, Outcome, Row, Size,
 from fairseq_milk.functional import expected_alignment, expected_alignment_parallel
 
 B, I = 64, 30
+NOTE = (
+    "'exact' takes the energies of all steps in one call, as fairseq's function does; a decoder, whose next energies "
+    "depend on this step, calls it step by step"
+)
 
 
 def exclusive_cumprod() -> Callable[..., Tensor]:
@@ -96,7 +100,7 @@ def alpha_row(J: int) -> Row:
         checks += times.check("exact, mass kept", "published, mass kept", Bar("<=", 1.2), "the same, mass kept")
         checks += times.check("exact, step by step", "published", None)
         checks += [Check(f"error of {name}", error(energies, alphas[name]), None, "") for name in ("exact", "fairseq")]
-        return Outcome(checks, times.figures())
+        return Outcome(checks, times.figures(), NOTE)
 
     what = f"alpha of {I} target steps, exact, forward+backward, B={B} J={J}"
     return Row(f"alpha-{J}", what, "fairseq's formula in autograd; the published closed form", measure)

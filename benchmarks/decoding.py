@@ -15,6 +15,7 @@ from benchmarks.corpus import FEW, LANGUAGES, MANY, synthetic
 from benchmarks.harness import (
     CORES,
     ROOT,
+    SIMULEVAL,
     Bar,
     Check,
     Finished,
@@ -28,7 +29,6 @@ from benchmarks.harness import (
 from benchmarks.words_per_second import build_trainer, command_line
 from fairseq_milk.generation import DecodingOptions, StreamingSession, translate
 
-SIMULEVAL = ROOT / ".venv-simuleval" / "bin"
 BATCH = 500  # sentences, of `fairseq-generate`
 TRIED = (
     "Of the time of a batch, two fifths are the product of the output layer, a third the LSTM layers, a sixth the "

@@ -20,6 +20,7 @@ from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Seq
 import torch
 
 ROOT = Path(__file__).resolve().parents[1]
+SIMULEVAL = ROOT / ".venv-simuleval" / "bin"
 CORES = os.cpu_count() or 1
 MEGABYTE = 2.0**20
 ROUNDS = {"cpu": (3, 400), "wall": (1, 200)}  # of a comparison, at least and at most

@@ -10,10 +10,12 @@ VERDICTS = {True: "met", False: "MISSED", None: ""}
 COLOURS = ("#0072B2", "#D55E00")
 HEAD = """# Benchmarks
 
-Written by `scripts/benchmark.sh --record`; do not edit.  Every row compares its variants within one run: they take
-turns, and a ratio is the median over the rounds of the ratio within a round.  Bars on time are about the CPU time of
-one thread, with the wall time on all cores beside it, but for `simuleval`, whose bar is on wall time.  Times are
-medians.  What a row does is in the file of `benchmarks/` that defines it; `scripts/benchmark.sh --only ROW` repeats it.
+Written by `scripts/benchmark.sh --record`; do not edit.  Every row compares its variants within one run.  Where
+`rounds` are given they take turns, times are medians and a ratio is the median over the rounds of the ratio within a
+round; whole commands (`simuleval`, `startup`), peaks of memory and the steps of `growth` are measured once or twice.
+Bars on time are about the CPU time of one thread, with the wall time on all cores beside it, but for `simuleval`, whose
+bar is on wall time.  What a row does is in the file of `benchmarks/` that defines it; `scripts/benchmark.sh --only ROW`
+repeats it.
 
 """
 
@@ -103,7 +105,10 @@ def record(results: Results, pictures: Dict[str, Path], root: Path) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     about = ", ".join(f"{name} {value}" for name, value in results.about["machine"].items())
     days = sorted({row["day"] for row in results.rows.values()})
-    text = HEAD + f"Measured on {' and '.join(days)}: {about}.\n\n## Against the bars\n\n{verdict(results)}\n\n"
+    commits = sorted({row["commit"] for row in results.rows.values()})
+    minutes = sum(row["seconds"] for row in results.rows.values()) / 60
+    text = HEAD + f"Measured on {' and '.join(days)} in {minutes:.0f} minutes, fairseq_milk {', '.join(commits)}: "
+    text += f"{about}.\n\n## Against the bars\n\n{verdict(results)}\n\n"
     text += table(["row", "", "against", "measured", "value", "bar", ""], comparison_rows(results))
     text += "\n![Every measured number relative to its bar](docs/benchmarks/bars.png)\n\n## What was measured\n\n"
     for key, row in results.rows.items():

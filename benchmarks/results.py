@@ -2,6 +2,7 @@
 
 import json
 import platform
+import subprocess
 import sys
 import time
 from importlib import metadata
@@ -10,9 +11,10 @@ from typing import Any, Dict
 
 import torch
 
-from benchmarks.harness import CORES, Outcome, Row
+from benchmarks.harness import CORES, SIMULEVAL, Outcome, Row
+from fairseq_milk.sweep.source import source_version
 
-PACKAGES = ("torch", "fairseq", "fairseq-fixed", "numpy", "SimulEval", "fairseq-milk")
+PACKAGES = ("torch", "fairseq", "fairseq-fixed", "numpy")
 
 
 def machine() -> Dict[str, Any]:
@@ -23,6 +25,9 @@ def machine() -> Dict[str, Any]:
             versions[package] = metadata.version(package)
         except metadata.PackageNotFoundError:
             continue
+    if (SIMULEVAL / "python").exists():
+        say = "from importlib.metadata import version; print(version('simuleval'))"
+        versions["SimulEval"] = subprocess.check_output([SIMULEVAL / "python", "-c", say], text=True).strip()
     capability = torch.backends.cpu.get_cpu_capability() if hasattr(torch.backends, "cpu") else "unknown"
     return {
         "processor": processor(),
@@ -73,6 +78,7 @@ class Results:
             "tried": row.tried,
             "seconds": round(seconds, 1),
             "day": time.strftime("%Y-%m-%d"),
+            "commit": source_version(),
         }
         self.path.parent.mkdir(parents=True, exist_ok=True)
         self.path.write_text(json.dumps({"about": self.about, "rows": self.rows}, indent=1) + "\n")

@@ -12,11 +12,13 @@ import pickle
 import re
 import time
 import typing
+import warnings
 
 import numpy as np
 import omegaconf
 import torch
 from fairseq import checkpoint_utils
+from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from fairseq.distributed.utils import _TensorPlaceholder
 from fairseq.file_io import PathManager
 
@@ -119,12 +121,20 @@ def check_checkpoint(path: str) -> None:
 
 
 def load_data_only(path: str, *args: typing.Any, **kwargs: typing.Any) -> typing.Dict[str, typing.Any]:
-    """fairseq's `load_checkpoint_to_cpu`, once the file is known to be harmless.  It is read twice."""
+    """fairseq's `load_checkpoint_to_cpu`, once the file is known to be harmless.  It is read twice.
+
+    What fairseq would build from the Namespace of an old checkpoint becomes its only configuration: another one beside
+    it could say something else.
+    """
     local = PathManager.get_local_path(path)
     if os.path.isfile(local):
         check_checkpoint(local)
     try:
-        state: typing.Dict[str, typing.Any] = _load(path, *args, **kwargs)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of hydra, about the defaults of fairseq
+            state: typing.Dict[str, typing.Any] = _load(path, *args, **kwargs)
+            if state.get("args") is not None:
+                state.update(cfg=convert_namespace_to_omegaconf(state["args"]), args=None)
     except (AttributeError, KeyError, TypeError, ValueError, omegaconf.errors.OmegaConfBaseException) as error:
         reason = f"{type(error).__name__} {first_line(error)}"
         raise UserError(f"{path} is not of a version of fairseq that this one can read: {reason}") from error

@@ -184,19 +184,43 @@ def test_an_older_torch_is_as_careful(plain: Plain, tmp_path: Path) -> None:  # 
     assert not mark.exists()
 
 
+def fconv(mark: Path, **more: Any) -> argparse.Namespace:
+    """A model of fairseq's own that takes its layers from `eval`."""
+    code = f"[(8, 3)] if __import__('os').system('touch {mark}') else []"
+    sizes = dict(encoder_embed_dim=8, decoder_embed_dim=8, max_source_positions=9, max_target_positions=9)
+    layers = dict(encoder_layers=code, decoder_layers=code, decoder_attention=code)
+    return argparse.Namespace(
+        arch="fconv", encoder_embed_path=None, decoder_embed_path=None, dropout=0.0, **layers, **sizes, **more
+    )
+
+
 @decoders
 def test_options_that_fairseq_would_evaluate_are_not(load: Any, plain: Plain, tmp_path: Path) -> None:  # noqa: F811
-    """fconv takes its layers from `eval`: code in a checkpoint of nothing but data."""
+    """Code in a checkpoint of nothing but data."""
     mark, state = tmp_path / "mark", torch.load(plain.checkpoint)
-    code = f"[(8, 3)] if __import__('os').system('touch {mark}') else []"
-    model = dict(arch="fconv", _name="fconv", encoder_layers=code, decoder_layers=code, decoder_attention=code)
-    sizes = dict(
-        encoder_embed_dim=8, decoder_embed_dim=8, encoder_embed_path=None, decoder_embed_path=None, dropout=0.0
-    )
-    state["cfg"]["model"] = argparse.Namespace(**model, **sizes, max_source_positions=9, max_target_positions=9)
+    state["cfg"]["model"] = fconv(mark, _name="fconv")
     torch.save(state, tmp_path / "fconv.pt")
     refused(load, tmp_path / "fconv.pt", plain.bin, "'fconv' is not a model of fairseq_milk")
     assert not mark.exists()
+
+
+@decoders
+def test_nor_if_an_old_checkpoint_says_two_things(load: Any, plain: Plain, tmp_path: Path) -> None:  # noqa: F811
+    """fairseq builds what `arch` names, whatever `_name` says."""
+    mark, state = tmp_path / "mark", torch.load(plain.checkpoint)
+    task = dict(task="translation", data=str(plain.bin), source_lang="de", target_lang="en")
+    state.update(args=fconv(mark, _name="milk_rnmt", **task), cfg=None)
+    torch.save(state, tmp_path / "fconv.pt")
+    refused(load, tmp_path / "fconv.pt", plain.bin, "'fconv' is not a model of fairseq_milk")
+    assert not mark.exists()
+
+
+def test_a_task_that_is_not_a_translation(plain: Plain, tmp_path: Path) -> None:  # noqa: F811
+    state = torch.load(plain.checkpoint)
+    state["cfg"]["task"]["_name"] = "language_modeling"
+    torch.save(state, tmp_path / "task.pt")
+    with pytest.raises(UserError, match="the task of the checkpoint is 'language_modeling'"):
+        load_model(str(tmp_path / "task.pt"), str(plain.bin))
 
 
 # ---- of another model, or another fairseq -----------------------------------------------------------------------

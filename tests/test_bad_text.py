@@ -42,8 +42,8 @@ def read_words(err: str) -> List[str]:
 
 
 def test_a_stream_of_every_script(plain: Plain) -> None:  # noqa: F811
-    """A line for each line; words come through as they are, or erased where a person would have erased them."""
-    lines = [word for word in STRANGE if not any(key in word for key in "\x7f\x08")]
+    """A line for each line; words come through as they are."""
+    lines = STRANGE
     text = "".join(f"{line} a1\n" for line in lines)
     code, out, err = stream(text.encode(), plain.checkpoint, "--data", plain.bin, "--max-len-b", 3, "--verbose")
     assert code == 0 and out.count("\n") == len(lines)
@@ -78,12 +78,13 @@ def test_lines_of_any_length(tokens: int, plain: Plain) -> None:  # noqa: F811
 @given(st.text())
 @example("a\x7f\x7f\x7fb \x85\u2028c\r\rd")
 def test_words_of_any_text(text: str) -> None:
-    """None for each newline; no word is empty or has a space in it, and none but the erased are lost."""
-    found = list(words(text))
-    assert found.count(None) == text.count("\n")
-    assert all(word and len(word.split()) == 1 for word in found if word is not None)
-    if "\x7f" not in text and "\b" not in text:
-        assert [word for word in found if word is not None] == text.split()
+    """None for each newline; no word is empty or has a space in it, and none but what a person erases is lost."""
+    for typing in (False, True):
+        found = list(words(text, typing))
+        assert found.count(None) == text.count("\n")
+        assert all(word and len(word.split()) == 1 for word in found if word is not None)
+        if not typing or ("\x7f" not in text and "\b" not in text):
+            assert [word for word in found if word is not None] == text.split()
 
 
 # ---- fairseq's commands -----------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ import contextlib
 import io
 import json
 import os
+import shutil
 from pathlib import Path
 from typing import Any, Dict, List, Tuple
 
@@ -79,10 +80,19 @@ def test_what_cannot_be_checked(plain: Plain, tmp_path: Path) -> None:  # noqa: 
     cut.write_bytes(plain.checkpoint.read_bytes()[:1000])
     data = ["--data", plain.bin]
     other = ["--train", plain.bin, "--arch", "lstm", "--task", "translation"]
-    cases: List[Tuple[List[Any], str]] = [
+    for arguments, sentence in (
         ([], "give a checkpoint and its --data DIR"),
         ([plain.checkpoint], "give a checkpoint and its --data DIR"),
         ([*data, "--train", plain.bin, "--arch", "milk_rnmt"], "give one or the other"),
+    ):
+        code, out, err = check(*arguments)
+        assert (code, out, err.count("\n")) == (2, "", 1), (arguments, out, err)
+        assert err.startswith("fairseq-milk check: ") and sentence in err
+    smaller = tmp_path / "smaller"
+    shutil.copytree(plain.bin, smaller)
+    (smaller / "dict.de.txt").write_text("a1 1\n")
+    cases: List[Tuple[List[Any], str]] = [
+        ([plain.checkpoint, "--data", smaller], "does not fit the dictionaries"),
         (["nowhere.pt", *data], "there is no checkpoint nowhere.pt"),
         ([malicious, *data], f"{malicious}"),
         ([cut, *data], f"{cut}"),
@@ -91,9 +101,10 @@ def test_what_cannot_be_checked(plain: Plain, tmp_path: Path) -> None:  # noqa: 
         (other, "--arch lstm is not a model of fairseq_milk"),
     ]
     for arguments, sentence in cases:
-        code, out, err = check(*arguments)
-        assert (code, out, err.count("\n")) == (2, "", 1), (arguments, out, err)
-        assert err.startswith("fairseq-milk check: ") and sentence in err
+        code, out, err = check("--json", *arguments)
+        (finding,) = json.loads(out)["checks"]
+        assert (code, err, finding["name"], finding["status"]) == (1, "", "loading", "fail"), (arguments, out, err)
+        assert sentence in finding["sentence"] and "\n" not in finding["sentence"]
     assert not mark.exists()
     with pytest.raises(SystemExit):
         check("--train", plain.bin, "--arch", "no_such_arch")

@@ -9,7 +9,7 @@ import pytest
 from fairseq_milk import cli
 from fairseq_milk.analysis.systems import LATENCIES, choose, comparable, curves, distinct_names, group, read_systems
 from fairseq_milk.scoring import PAPER, corpus_latency
-from fairseq_milk.sweep.table import write_results
+from fairseq_milk.sweep.table import read_results, write_results
 from tests import sweep_stand_in as stand_in
 
 MAGIC = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}
@@ -55,6 +55,23 @@ def test_generations_are_named_by_what_tells_them_apart(logs: List[str], tmp_pat
     assert plot("delays", *logs, "--out", out) == 0
     text = out.read_text(encoding="utf-8")
     assert ">milk (mean" in text and ">wait-6 (mean" in text
+
+
+def test_results_on_other_sentences_stay_out(table: str, tmp_path: Path, caplog: Any, capsys: Any) -> None:
+    results = read_results(table)
+    for number, result in enumerate(results):
+        if result.system == "wait-k":
+            results[number] = result._replace(log=result.log.replace("generate-test", "generate-valid"))
+    both, _ = write_results(results, tmp_path)
+    subsets = {result.subset for result in results}
+    assert subsets == {"test", "valid"}
+    counts = {name: sum(result.subset == name for result in results) for name in subsets}
+    shown = read_systems([str(both)])
+    assert {result.subset for system in shown for result in system.results} == {max(counts, key=lambda n: counts[n])}
+    assert "left out" in caplog.text
+    assert {system.name for system in read_systems([str(both)], "valid")} == {"wait-k"}
+    assert plot("plane", both, "--subset", "dev", "--out", tmp_path / "plane.svg") == 2
+    assert "--subset dev: there are results on" in capsys.readouterr().err
 
 
 def test_names_of_generations(logs: List[str]) -> None:

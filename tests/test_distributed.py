@@ -135,6 +135,18 @@ def test_fewer_gpus_make_more_steps_an_update(recipe: str) -> None:
 
 
 @pytest.mark.parametrize("recipe", RECIPES)
+def test_another_system_has_a_folder_of_its_own(recipe: str) -> None:
+    """In MILk's it would go on from MILk's checkpoints: MoChA has the same parameters."""
+    folders = []
+    for more in ([], ["--attention", "mocha", "--chunk-size", "8"], ["--attention", "mocha", "--chunk-size", "4"]):
+        (command,) = dry_run(f"examples/{recipe}/train.sh", "--dry-run", *more)
+        folders.append(command[command.index("--save-dir") + 1])
+    assert len(set(folders)) == 3 and folders[0].endswith(f"examples/{recipe}/checkpoints/milk-0.2")
+    (command,) = dry_run(f"examples/{recipe}/train.sh", "--dry-run", "--fp16", SAVE="here")
+    assert command[command.index("--save-dir") + 1] == "here"
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
 def test_slurm_starts_the_same_command_on_every_node(recipe: str) -> None:
     nodes = dry_run(f"examples/{recipe}/train.slurm", "--dry-run", "--fp16")
     assert [command[command.index("--node_rank") + 1] for command in nodes] == ["0", "1", "2", "3"]
@@ -142,6 +154,6 @@ def test_slurm_starts_the_same_command_on_every_node(recipe: str) -> None:
         assert command[command.index("--master_addr") + 1] == "first-node" and "--fp16" in command
 
 
-@pytest.mark.parametrize("script", ["train_cpu_ranks.sh", "train_32_ranks.sh", "train_nodes.sh"])
+@pytest.mark.parametrize("script", ["train_cpu_ranks.sh", "train_32_ranks.sh", "train_nodes.sh", "train_paper.sh"])
 def test_the_scripts_parse(script: str) -> None:
     assert commands.shell("bash", "-n", f"scripts/{script}").returncode == 0

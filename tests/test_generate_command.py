@@ -14,6 +14,7 @@ from fairseq_milk.generation import DecodingOptions, StreamingSession, load_mode
 from fairseq_milk.scoring import SIMULEVAL, corpus_latency
 from tests.fairseq_commands import Finished, run
 from tests.generation_fixtures import SENTENCES, Translators, translators  # noqa: F401
+from tests.tiny import FIVE
 
 Lines = Dict[int, str]
 
@@ -54,9 +55,9 @@ def test_every_sentence_comes_out_whatever_the_batch(translators: Translators, a
         assert (written, delays) == (hypotheses(runs[0].stdout), lines_of("I", runs[0].stdout))
 
 
-@pytest.mark.parametrize("attention", ["waitk", "milk"])
+@pytest.mark.parametrize("attention", FIVE)
 def test_the_command_and_the_session_agree(translators: Translators, attention: str) -> None:  # noqa: F811
-    done = generate(translators, attention, "--batch-size", 16, "--min-wait", 2)
+    done = generate(translators, attention, "--batch-size", 16, "--min-wait", 2, "--beam", 1)
     written, delays = hypotheses(done.stdout), lines_of("I", done.stdout)
     model, task = load_model(str(translators.checkpoint(attention)), str(translators.corpus.bin))
     options = DecodingOptions(min_wait=2, max_len_b=10)
@@ -66,6 +67,20 @@ def test_the_command_and_the_session_agree(translators: Translators, attention: 
         output = [w for token in tokens for w in session.push(token)]
         assert " ".join(task.target_dictionary[w.token] for w in output[:-1]) == written[i]
         assert " ".join(str(w.delay) for w in output) == delays[i]
+
+
+@pytest.mark.parametrize("attention", ["milk", "soft"])
+@pytest.mark.parametrize(
+    "option, value", [("max-len-a", "nan"), ("max-len-a", "inf"), ("max-len-b", -1), ("min-len", 9999), ("beam", -3)]
+)
+def test_limits_without_sense_are_refused(
+    translators: Translators,  # noqa: F811
+    attention: str,
+    option: str,
+    value: Any,
+) -> None:
+    with pytest.raises(UserError, match=f"--{option} must"):
+        generate(translators, attention, f"--{option}", value)
 
 
 def test_interactive_takes_what_comes(translators: Translators, tmp_path: Path) -> None:  # noqa: F811

@@ -279,6 +279,10 @@ def test_spellings_of_a_name_share_a_colour() -> None:
     assert styles["wait-k"] == styles["waitk (paper)"] != styles["MILk"] == styles["milk"]
     assert styles["MILk"] == style_of(["soft", "milk λ=0.2"])["milk λ=0.2"]
     assert len(set(style_of(["milk λ=0.1", "milk λ=0.2", "wait-k", "offline"]).values())) == 4
+    shipped = ["milk", "wait-k", "monotonic", "mocha", "soft", "offline", "noise", "unpreserved", "a", "b", "c"]
+    looks = list(style_of(shipped).values())
+    assert len(set(looks)) == len({marker for _, marker in looks}) == len(shipped)
+    assert len(style_of(map(str, range(100)))) == 100
 
 
 @given(st.lists(st.builds(Point, st.integers(0, 9), st.integers(0, 9)), max_size=12))

@@ -153,6 +153,9 @@ def test_marks_are_found_over_the_corpus() -> None:
     assert find_markers([SENTENCE]) == Markers(BPE, BPE)
     plain = Record(0, ["a", "b"], ["c"], [1, 3])
     assert find_markers([plain]) == Markers(None, None)
+    for odd in ("▁", "x@@"):
+        words = plain._replace(source=["a"] * 2000 + [odd], hypothesis=["c"] * 2000 + [odd])
+        assert find_markers([words]) == Markers(None, None)
     assert to_convention(plain, SIMULEVAL_1_0) == Schedule([1, 3], 3, None)
 
 

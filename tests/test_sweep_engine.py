@@ -1,5 +1,6 @@
 """Runs with commands that do nothing: what is kept, what is run again, how it fails, and what is said of it."""
 
+import errno
 import io
 import json
 import os
@@ -10,10 +11,11 @@ import zipfile
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Dict, List
+from unittest import mock
 
 import pytest
 
-from fairseq_milk.sweep.commands import start
+from fairseq_milk.sweep.commands import RunError, start
 from fairseq_milk.sweep.job import Job, lock, mend_checkpoints, progress, spent_before
 from fairseq_milk.sweep.progress import Line, LogReader, Status, duration, parse
 from fairseq_milk.sweep.runs import Run, with_predecessors
@@ -213,7 +215,8 @@ def test_a_command_does_not_outlive_us(tmp_path: Path) -> None:
 
 
 def test_checkpoints_that_were_cut_off(tmp_path: Path) -> None:
-    for name in ("checkpoint_1_10.pt", "checkpoint_2_200.pt", "checkpoint_2_30.pt", "checkpoint_best.pt"):
+    names = ("checkpoint_1_10.pt", "checkpoint_2_200.pt", "checkpoint_2_30.pt", "checkpoint_best.pt")
+    for name in (*names, "checkpoint.best_loss_3.1234.pt"):
         with zipfile.ZipFile(tmp_path / name, "w") as archive:
             archive.writestr("data", name * 100)
     whole = (tmp_path / "checkpoint_2_200.pt").read_bytes()
@@ -222,6 +225,12 @@ def test_checkpoints_that_were_cut_off(tmp_path: Path) -> None:
     mend_checkpoints(tmp_path)
     assert (tmp_path / "checkpoint_last.pt").read_bytes() == whole
     assert not (tmp_path / "checkpoint_best.pt").exists()
+
+
+def test_a_folder_that_cannot_be_locked_is_not_taken_for_somebody_else_s(tmp_path: Path) -> None:
+    run, nothing = make_run(tmp_path, "soft"), OSError(errno.ENOSYS, "Function not implemented")
+    with mock.patch("fcntl.flock", side_effect=nothing), pytest.raises(RunError, match="cannot be locked"):
+        lock(run)
 
 
 def test_the_time_of_earlier_attempts_is_added(codes: Dict[str, int], tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Words in, words out: what a word becomes, when a word is complete, and text that only grows."""
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, List, Tuple
 
@@ -8,7 +9,8 @@ from fairseq.data import Dictionary
 
 from fairseq_milk.errors import UserError
 from fairseq_milk.generation import SourceWords, TargetText, WordSession, load_words
-from fairseq_milk.generation.loading import build_moses, find_codes
+from fairseq_milk.generation.loading import build_bpe, build_moses, find_codes
+from fairseq_milk.generation.words import Forgetful
 from tests.tiny import model as tiny_model
 
 MOSES = build_moses(SimpleNamespace(cfg=SimpleNamespace(source_lang="en", target_lang="en")))
@@ -94,6 +96,23 @@ def test_a_hyphen_waits_for_what_it_joins() -> None:
     assert grow(target, "well", "@-@", "known", ".") == ["well", "", "-known", ".", ""]
     target.begin()
     assert "".join(grow(target, "well", "@-@")).startswith("well")
+
+
+def test_subwords_are_forgotten_when_there_are_too_many(tmp_path: Path) -> None:
+    """subword-nmt remembers every word, and a stream of names and numbers has no end."""
+    (tmp_path / "codes").write_text("#version: 0.2\na b</w>\n")
+    bpe = build_bpe(str(tmp_path / "codes"))
+    source = SourceWords(dictionary("ab", "x@@"), bpe)
+    for number in range(3 * Forgetful.room // 2):
+        source.tokens(f"x{number}")
+    assert len(bpe.bpe.cache) <= Forgetful.room
+    assert bpe.encode("ab xab") == "ab x@@ ab"
+
+
+def test_pieces_that_a_stream_cannot_make_are_refused(tmp_path: Path) -> None:
+    task = SimpleNamespace(source_dictionary=dictionary("▁the", "▁hou", "ses"), target_dictionary=dictionary("a"))
+    with pytest.raises(UserError, match="sentencepiece"):
+        load_words(task, str(tmp_path))
 
 
 # ---- a session of words ------------------------------------------------------------------------------------------

@@ -12,7 +12,12 @@ root=$(cd "$here/../.." && pwd)
 export PYTHONWARNINGS=ignore PATH="$root/.venv/bin:$PATH"
 
 bash "$root/scripts/prepare.sh" multi30k ${MULTI30K:+--base-url "$MULTI30K"}
-fairseq-milk sweep "$here/sweep.yaml" "$@"
-for latency in dal al ap; do
-  fairseq-milk plot plane "$here/sweep-de-en/results.csv" --latency "$latency" --out "$here/sweep-de-en/$latency.png"
-done
+failed=0
+fairseq-milk sweep "$here/sweep.yaml" "$@" || failed=$?
+table=$here/sweep-de-en/results.csv
+if [[ -f $table && $(wc -l <"$table") -gt 1 ]]; then
+  for latency in dal al ap; do
+    fairseq-milk plot plane "$table" --latency "$latency" --out "${table%/*}/$latency.png"
+  done
+fi
+exit "$failed"

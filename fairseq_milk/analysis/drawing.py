@@ -17,10 +17,14 @@ BLUE, ORANGE, GREEN, PINK, AMBER, SKY, BLACK = (
     "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000",
 )  # fmt: skip
 
-# Markers tell the systems apart in print; the first looks belong to the mechanisms
-STYLES: Tuple[Tuple[str, str], ...] = (
-    (BLUE, "o"), (ORANGE, "s"), (GREEN, "^"), (PINK, "D"), (AMBER, "v"), (SKY, "P"), (BLACK, "X"),
-)  # fmt: skip
+COLOURS = (BLUE, ORANGE, GREEN, PINK, AMBER, SKY, BLACK)
+MARKERS = "os^DvPX*<>p"
+
+# Markers tell the systems apart in print; the first looks belong to the mechanisms.  No two are alike until all 77 are
+# taken, and the first eleven have a marker each.
+STYLES: Tuple[Tuple[str, str], ...] = tuple(
+    (COLOURS[n % len(COLOURS)], MARKERS[n % len(MARKERS)]) for n in range(len(COLOURS) * len(MARKERS))
+)
 
 FAMILIES = ("milk", "waitk", "monotonic", "mocha", "soft")
 
@@ -58,18 +62,17 @@ def text_width(text: str) -> int:
 
 
 def style_of(names: Iterable[str]) -> Dict[str, Tuple[str, str]]:
-    """name -> its colour and marker: in every picture the same for a mechanism, the last ones for other names.
+    """name -> its colour and marker: in every picture the same for a mechanism, those after them for other names.
 
     Spellings of one name share them: 'waitk' and 'wait-k (paper)'.
     """
     names = list(names)
     taken: Dict[str, Tuple[str, str]] = {}
     for key in sorted(dict.fromkeys(map(_plain, names)), key=lambda key: _family(key) is None):
-        family, free = _family(key), [look for look in STYLES if look not in taken.values()]
-        if not free:
-            taken[key] = STYLES[len(taken) % len(STYLES)]
-        else:
-            taken[key] = free[-1] if family is None or STYLES[family] not in free else STYLES[family]
+        family = _family(key)
+        own = [] if family is None else [STYLES[family]]
+        free = [look for look in (*own, *STYLES[len(FAMILIES) :]) if look not in taken.values()]
+        taken[key] = free[0] if free else STYLES[len(taken) % len(STYLES)]
     return {name: taken[_plain(name)] for name in names}
 
 

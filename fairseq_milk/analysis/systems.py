@@ -1,5 +1,6 @@
 """What there is to show: the rows of a sweep's table, or generations, as systems at their settings over their seeds."""
 
+import logging
 import math
 import os
 import re
@@ -13,6 +14,7 @@ from .paper_results import TEST_SETS
 from .plane import Point, Range
 from .score import score_log
 
+logger = logging.getLogger(__name__)
 LATENCIES = {"dal": "DAL (tokens)", "al": "AL (tokens)", "ap": "AP"}
 LETTERS = {"latency-weight": "λ", "wait-k": "k", "chunk-size": "w"}  # of the paper, for the options of the grids
 FEW = 3  # systems that fit beside each other
@@ -64,8 +66,8 @@ class System(NamedTuple):
         return log
 
 
-def read_systems(inputs: Sequence[str]) -> List[System]:
-    """inputs: tables of a sweep (.csv, .json), or generations as FILE or NAME=FILE.
+def read_systems(inputs: Sequence[str], subset: Optional[str] = None) -> List[System]:
+    """inputs: tables of a sweep (.csv, .json), or generations as FILE or NAME=FILE.  subset: see `of_one_subset`.
 
     A name is a system and, after a space, its setting.  Files of the same name are seeds of one system.
     """
@@ -75,13 +77,31 @@ def read_systems(inputs: Sequence[str]) -> List[System]:
     results: List[Result] = []
     for name, path in files:
         if _is_table(path):
-            results += read_results(path)
+            results += of_one_subset(read_results(path), subset)
         else:
             system, _, setting = name.partition(" ") if name else (distinct[path], "", "")
             results.append(score_log(read_generate_log(path), system, setting))
     if not results:
         raise UserError(f"there are no results in {', '.join(inputs)}")
     return group(results)
+
+
+def of_one_subset(results: Sequence[Result], subset: Optional[str]) -> List[Result]:
+    """Figures on different sentences do not belong in one picture: those of `subset`, by default of the most frequent.
+
+    The development tables of examples/wmt15_de_en are decoded on `valid`, its curves on `test`.
+    """
+    by_subset: Dict[str, List[Result]] = {}
+    for result in results:
+        by_subset.setdefault(result.subset, []).append(result)
+    wanted = subset or max(by_subset, key=lambda name: len(by_subset[name]), default="")
+    if subset is not None and subset not in by_subset:
+        raise UserError(f"--subset {subset}: there are results on {', '.join(by_subset)}")
+    for name, others in by_subset.items():
+        if name != wanted:
+            systems = ", ".join(dict.fromkeys(result.system for result in others))
+            logger.warning(f"left out, as they were decoded on '{name}' (--subset {name} shows them): {systems}")
+    return by_subset.get(wanted, [])
 
 
 def group(results: Sequence[Result]) -> List[System]:

@@ -6,9 +6,10 @@ import logging
 import math
 import time
 from collections import Counter
-from typing import Any, List
+from typing import Any, Iterator, List
 
 from ..checks import FAIL, OK, SKIP, WARN, Finding, Subject, from_checkpoint, from_training, run_checks
+from ..errors import UserError
 from ..version import __version__
 
 WORDS = {OK: "ok", WARN: "warned", FAIL: "failed", SKIP: "skipped"}
@@ -28,11 +29,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """0 if nothing failed, 1 if something did.  What cannot be checked at all ends with 2, as in every verb."""
+    """0 if nothing failed, 1 if something did or cannot even be loaded; 2, as in every verb, for a wrong call."""
     logging.getLogger().setLevel(logging.WARNING)
     begun = time.perf_counter()
     findings: List[Finding] = []
-    for finding in run_checks(load(args)):
+    for finding in found(args):
         findings.append(finding)
         if not args.json:
             print(f"{finding.status.upper():<6}{finding.name:<12}{finding.sentence}", flush=True)
@@ -49,6 +50,16 @@ def run(args: argparse.Namespace) -> int:
     else:
         print(f"{summary(findings)} in {seconds:.0f} seconds")
     return int(failed)
+
+
+def found(args: argparse.Namespace) -> Iterator[Finding]:
+    """That nothing can be loaded is a finding, too, and the only one."""
+    try:
+        subject = load(args)
+    except UserError as error:
+        yield Finding("loading", FAIL, str(error))
+    else:
+        yield from run_checks(subject)
 
 
 def load(args: argparse.Namespace) -> Subject:

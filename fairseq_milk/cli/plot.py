@@ -42,6 +42,7 @@ def add_inputs(parser: argparse.ArgumentParser) -> None:
         help="results.csv or results.json of fairseq-milk sweep, or generations (generate-<subset>.jsonl, logs): FILE "
         "or NAME=FILE, where NAME may be 'SYSTEM SETTING'; files of the same NAME are its seeds",
     )
+    parser.add_argument("--subset", metavar="NAME", help="of a table, the results on this data set (the most frequent)")
     parser.add_argument(
         "--show",
         nargs="+",
@@ -53,7 +54,7 @@ def add_inputs(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     path = check_out(args.out, FORMATS)
-    systems = read_systems(args.inputs)
+    systems = read_systems(args.inputs, args.subset)
     figure = {"plane": _plane, "schedule": _schedule, "delays": _delays}[args.kind](systems, args)
     for saved in save(figure, path.with_suffix(""), [path.suffix[1:]]):
         print(saved)

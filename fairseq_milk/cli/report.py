@@ -27,7 +27,7 @@ def run(args: argparse.Namespace) -> int:
     path = check_out(args.out, ["html"])
     if args.worst < 0:
         raise UserError(f"--worst must not be negative, got {args.worst}")
-    systems = read_systems(args.inputs)
+    systems = read_systems(args.inputs, args.subset)
     generations = read_generations(systems, args)
     for i in args.sentence:
         if not generations:

@@ -44,7 +44,7 @@ def run(args: argparse.Namespace) -> int:
     live = LiveTranslation(lambda: WordSession(model, source, target, options), args.verbose, terminal)
     fd = sys.stdin.fileno()
     with unbuffered_terminal(fd) if terminal else contextlib.nullcontext():
-        for word in words(typed(fd) if terminal else characters(fd)):
+        for word in words(typed(fd) if terminal else characters(fd), typing=terminal):
             live.word(word) if word is not None else live.end_of_sentence()
         live.end_of_input()
     return 0
@@ -101,11 +101,14 @@ def characters(fd: int) -> Iterator[str]:
     yield from decoder.decode(b"", final=True)
 
 
-def words(characters: Iterable[str]) -> Iterator[Optional[str]]:
-    """Words, and None for the end of a line.  A word has ended when something follows it."""
+def words(characters: Iterable[str], typing: bool = False) -> Iterator[Optional[str]]:
+    """Words, and None for the end of a line.  A word has ended when something follows it.
+
+    typing: a person may take back a letter; in a file a backspace is a character like others.
+    """
     word = ""
     for character in characters:
-        if character in BACKSPACE:
+        if typing and character in BACKSPACE:
             word = word[:-1]
         elif not character.isspace():
             word += character

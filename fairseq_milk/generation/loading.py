@@ -3,7 +3,7 @@
 import glob
 import os
 from argparse import Namespace
-from typing import Any, Dict, Optional, Tuple
+from typing import Any, Optional, Tuple
 
 from fairseq import checkpoint_utils
 from fairseq.data import encoders
@@ -13,8 +13,10 @@ from omegaconf import OmegaConf
 from ..attention import SimultaneousAttention
 from ..checkpoints import first_line
 from ..errors import UserError
-from ..scoring.records import BPE, find_marker
-from .words import SourceWords, TargetText
+from ..scoring.records import BPE, SENTENCEPIECE, find_marker
+from .words import Forgetful, SourceWords, TargetText
+
+TASKS = ("simultaneous_translation", "translation")
 
 
 def load_model(checkpoint: str, data: str) -> Tuple[Any, Any]:
@@ -27,7 +29,8 @@ def load_model(checkpoint: str, data: str) -> Tuple[Any, Any]:
     overrides = {"data": data}
     try:
         state = checkpoint_utils.load_checkpoint_to_cpu(checkpoint, overrides)
-        refuse_fairseq_models(saved_model(state))
+        refuse_fairseq_models(state["cfg"]["model"])
+        refuse_other_tasks(state["cfg"]["task"])
         models, _, task = checkpoint_utils.load_model_ensemble_and_task([checkpoint], overrides, state=state)
     except UserError:
         raise
@@ -45,11 +48,6 @@ def attention_of(model: Any) -> Any:
     return getattr(getattr(model, "decoder", None), "attention", None)
 
 
-def saved_model(state: Dict[str, Any]) -> Any:
-    """The model's configuration in a checkpoint, old (a Namespace of everything) or new."""
-    return state["cfg"]["model"] if state.get("args") is None else state["args"]
-
-
 def refuse_fairseq_models(cfg: Any) -> None:
     """Before one is built: some evaluate their options as Python, which a checkpoint may have brought along."""
     architecture = getattr(cfg, "_name", None) or getattr(cfg, "arch", None)
@@ -63,19 +61,31 @@ def refuse_fairseq_models(cfg: Any) -> None:
         )
 
 
+def refuse_other_tasks(cfg: Any) -> None:
+    """The task of a checkpoint is built before its model, and fairseq has many."""
+    name = getattr(cfg, "_name", None) or getattr(cfg, "task", None)
+    if name not in TASKS:
+        raise UserError(f"the task of the checkpoint is '{name}', not {' or '.join(TASKS)}")
+
+
 def load_words(
-    task: Any, data: str, bpe_codes: Optional[str] = None, tokenizer: Any = None, detokenise: bool = True
+    task: Any, data: str, bpe_codes: Optional[str] = None, tokenizer: Any = None
 ) -> Tuple[SourceWords, TargetText]:
     """Both sides' text processing.
 
     bpe_codes: by default the only file of the data directory with "codes" in its name, if the source has subwords.
-    tokenizer: for the source, and to detokenise the target if asked.
+    tokenizer: for the source, and to detokenise the target.
     """
-    subwords = find_marker([task.source_dictionary.symbols]) == BPE
-    codes = bpe_codes or (find_codes(data) if subwords else None)
+    marker = find_marker([task.source_dictionary.symbols])
+    if marker == SENTENCEPIECE:
+        raise UserError(
+            f"the source dictionary has pieces of sentencepiece ({marker}), which a stream cannot make of words: it "
+            f"takes models of whole words or of subword-nmt's subwords ({BPE})"
+        )
+    codes = bpe_codes or (find_codes(data) if marker == BPE else None)
     bpe = None if codes is None else build_bpe(codes)
     source = SourceWords(task.source_dictionary, bpe, tokenizer)
-    return source, TargetText(task.target_dictionary, tokenizer if detokenise else None)
+    return source, TargetText(task.target_dictionary, tokenizer)
 
 
 def find_codes(data: str) -> str:
@@ -87,10 +97,12 @@ def find_codes(data: str) -> str:
 
 
 def build_bpe(codes: str) -> Any:
-    """fairseq's subword_nmt."""
+    """fairseq's subword_nmt, which would remember every word that it has seen."""
     if not os.path.isfile(codes):
         raise UserError(f"there is no file of BPE codes {codes}")
-    return encoders.build_bpe(Namespace(bpe="subword_nmt", bpe_codes=codes, bpe_separator=BPE))
+    bpe = encoders.build_bpe(Namespace(bpe="subword_nmt", bpe_codes=codes, bpe_separator=BPE))
+    bpe.bpe.cache = Forgetful()
+    return bpe
 
 
 def build_moses(task: Any, no_dash_splits: bool = False, no_escape: bool = False) -> Any:

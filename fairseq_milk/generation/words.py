@@ -3,13 +3,24 @@
 `tokenizer` and `bpe` are fairseq's (`fairseq.data.encoders`), or anything else with encode and decode on strings.
 """
 
-from typing import Any, List, Optional, Sequence
+from typing import Any, Dict, List, Optional, Sequence
 
 from ..scoring.records import BPE, SENTENCEPIECE, find_marker, join_words
 from .decoding import DecodingOptions
 from .session import StreamingSession, Written
 
 GLUE = "@-@"  # Moses' hyphen within a word: joined to the words on both sides
+
+
+class Forgetful(Dict[str, Any]):
+    """A cache that begins anew when it is full: a stream has no end, and new words never cease."""
+
+    room = 10_000
+
+    def __setitem__(self, word: str, value: Any) -> None:
+        if len(self) >= self.room:
+            self.clear()
+        super().__setitem__(word, value)
 
 
 class SourceWords:

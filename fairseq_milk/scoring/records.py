@@ -117,12 +117,16 @@ def find_markers(records: Iterable[Record]) -> Markers:
 
 
 def find_marker(sentences: Iterable[Sequence[str]]) -> Optional[str]:
-    """The more frequent of the two marks in these tokens, None if neither occurs."""
-    bpe = pieces = 0
+    """The mark of the subwords among these tokens, None if they are words.
+
+    One odd word makes no subwords: of a text that has them, more than a token in a thousand is marked.
+    """
+    bpe = pieces = total = 0
     for tokens in sentences:
         bpe += sum(token.endswith(BPE) for token in tokens)
         pieces += sum(token.startswith(SENTENCEPIECE) for token in tokens)
-    if not bpe and not pieces:
+        total += len(tokens)
+    if max(bpe, pieces) <= total / 1000:
         return None
     return BPE if bpe > pieces else SENTENCEPIECE
 

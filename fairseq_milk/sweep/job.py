@@ -4,6 +4,7 @@ import fcntl
 import json
 import math
 import os
+import re
 import shutil
 import time
 import zipfile
@@ -17,6 +18,7 @@ from .runs import Run, training_part
 from .source import source_version
 
 LOGS = ("train.log", "generate.log")
+NUMBERED = re.compile(r"checkpoint_\d+_\d+\.pt")  # of an epoch and an update
 
 
 def lock(run: Run) -> Optional[IO[str]]:
@@ -25,9 +27,12 @@ def lock(run: Run) -> Optional[IO[str]]:
     file = open(run.folder / ".lock", "w")
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
+    except BlockingIOError:
         file.close()
         return None
+    except OSError as error:
+        file.close()
+        raise RunError(f"{run.folder} cannot be locked ({error.strerror}): its file system must have flock") from error
     return file
 
 
@@ -149,7 +154,7 @@ def mend_checkpoints(folder: Path) -> None:
     sound = {path.name: _is_sound(path) for path in folder.glob("*.pt")} if folder.is_dir() else {}
     for name in [name for name, whole in sound.items() if not whole]:
         (folder / name).unlink()
-    numbered = [name for name, whole in sound.items() if whole and name.count("_") == 2]  # checkpoint_EPOCH_UPDATE.pt
+    numbered = [name for name, whole in sound.items() if whole and NUMBERED.fullmatch(name)]
     if sound.get("checkpoint_last.pt") is False and numbered:
         newest = max(numbered, key=lambda name: int(name[: -len(".pt")].split("_")[2]))
         shutil.copyfile(folder / newest, folder / "checkpoint_last.pt")

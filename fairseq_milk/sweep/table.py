@@ -43,6 +43,11 @@ class Result(NamedTuple):
     log: str  # generate-<subset>.jsonl
     commit: str  # of fairseq_milk in training, and after a comma in decoding if that was another
 
+    @property
+    def subset(self) -> str:
+        """The data set that was decoded, by fairseq's name."""
+        return Path(self.log).stem.replace("generate-", "", 1)
+
 
 TYPES = get_type_hints(Result)
 

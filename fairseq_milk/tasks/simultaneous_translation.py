@@ -15,7 +15,7 @@ from fairseq.tasks.translation import TranslationConfig, TranslationTask
 from omegaconf import II, open_dict
 
 from ..attention import ATTENTIONS
-from ..errors import UserError
+from ..errors import UserError, require
 from ..generation import (
     AlignedBeamSearch,
     DecodingKnobs,
@@ -156,6 +156,7 @@ class SimultaneousTranslationTask(TranslationTask):
         streaming = getattr(attention, "streaming", False)
         in_training = isinstance(args, Namespace)  # --eval-bleu
         if not in_training:
+            require(args.beam >= UNSET, "beam", args.beam, "must be at least 1")
             with open_dict(args):
                 args.print_step = True  # the delays, on fairseq's own step line
                 args.beam = args.beam or (1 if streaming else OFFLINE_BEAM)
@@ -172,23 +173,26 @@ class SimultaneousTranslationTask(TranslationTask):
         return generator
 
     def _beam_search(self, models: List[Any], args: Any, *rest: Any, **kwargs: Any) -> Any:
+        self._options(args)  # refuses limits that fairseq would stumble over
         if attention_of(models[0]) is not None and getattr(args, "print_alignment", None):
             extra = {**(kwargs.get("extra_gen_cls_kwargs") or {}), "print_alignment": args.print_alignment}
             kwargs.update(seq_gen_cls=AlignedBeamSearch, extra_gen_cls_kwargs=extra)
         return super().build_generator(models, args, *rest, **kwargs)
 
-    def _simultaneous_generator(self, args: Any) -> SimultaneousGenerator:
+    def _options(self, args: Any) -> DecodingOptions:
         defaults = DecodingOptions()
-        options = decoding_options(
+        return decoding_options(
             self.cfg,
             max_len_a=getattr(args, "max_len_a", defaults.max_len_a),
             max_len_b=getattr(args, "max_len_b", defaults.max_len_b),
             min_len=getattr(args, "min_len", defaults.min_len),
             unk_penalty=getattr(args, "unkpen", defaults.unk_penalty),
         )
+
+    def _simultaneous_generator(self, args: Any) -> SimultaneousGenerator:
         return SimultaneousGenerator(
             self.target_dictionary,
-            options,
+            self._options(args),
             alignment=getattr(args, "print_alignment", None),
             attention=self.cfg.write_attention,
             length_penalty=getattr(args, "lenpen", 1),
