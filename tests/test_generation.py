@@ -4,13 +4,12 @@ The models are random, with weights large enough that their schedules depend on 
 """
 
 import random
-from typing import Any, Dict, List, NamedTuple, Sequence
+from typing import Any, Dict, List, Sequence
 from unittest import mock
 
 import pytest
 import torch
 from fairseq.sequence_generator import SequenceGenerator
-from torch import Tensor
 
 from fairseq_milk.generation import (
     AlignedBeamSearch,
@@ -21,18 +20,13 @@ from fairseq_milk.generation import (
     translate,
 )
 from fairseq_milk.models.milk_rnmt import MilkRNMT
+from tests.three_ways import EOS, LIMITS, PAD, Output, batched, collate, streamed, teacher_forced
 from tests.tiny import FIVE, LEARNED, STREAMING
 from tests.tiny import model as tiny_model
 
 WORDS = 20
-PAD, EOS, UNK = 1, 2, 3
-LIMITS = DecodingOptions(max_len_a=1.5, max_len_b=2)
+UNK = 3
 WIDE = DecodingOptions(max_len_a=1.5, max_len_b=12)  # a limit makes it read on, but not before 12 tokens
-
-
-class Output(NamedTuple):
-    tokens: List[int]
-    delays: List[int]
 
 
 def build(attention: str, eos_bias: float = 1.0, **changes: Any) -> MilkRNMT:
@@ -49,36 +43,6 @@ def sentences(count: int, longest: int = 9, seed: int = 0) -> List[List[int]]:
     """With EOS; some have nothing else, some hold an unknown word."""
     draw = random.Random(seed)
     return [[draw.randrange(UNK, 4 + WORDS) for _ in range(draw.randint(0, longest))] + [EOS] for _ in range(count)]
-
-
-def collate(sources: Sequence[Sequence[int]], left: bool = True) -> Tensor:
-    width = max(map(len, sources))
-    rows = [[PAD] * (width - len(s)) + list(s) if left else list(s) + [PAD] * (width - len(s)) for s in sources]
-    return torch.tensor(rows)
-
-
-def batched(
-    model: MilkRNMT, sources: Sequence[List[int]], size: int, options: DecodingOptions = LIMITS, left: bool = True
-) -> List[Output]:
-    outputs: List[Output] = []
-    for start in range(0, len(sources), size):
-        hypotheses = translate(model, collate(sources[start : start + size], left), options)
-        outputs += [Output(h.tokens, h.delays) for h in hypotheses]
-    return outputs
-
-
-def streamed(model: MilkRNMT, source: Sequence[int], options: DecodingOptions = LIMITS) -> Output:
-    session = StreamingSession(model, options)
-    written = [w for token in source for w in session.push(token)]
-    return Output([w.token for w in written], [w.delay for w in written])
-
-
-def teacher_forced(model: MilkRNMT, source: List[int], tokens: List[int]) -> Output:
-    """The delays of the hard schedule for these tokens, and the token that each step would choose."""
-    with torch.no_grad():
-        logits, extra = model(torch.tensor([source]), None, torch.tensor([[EOS, *tokens[:-1]]]))
-    logits[:, :, PAD] = logits[:, 0, EOS] = -float("inf")
-    return Output(logits[0].argmax(-1).tolist(), (extra["alpha"][0].argmax(-1) + 1).tolist())
 
 
 @pytest.fixture(scope="module", params=FIVE)
