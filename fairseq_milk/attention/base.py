@@ -46,6 +46,11 @@ class Memory(NamedTuple):
         keys = {name: x.index_select(0, rows) for name, x in self.keys.items()}
         return Memory(self.h.index_select(0, rows), keys, self.lengths.index_select(0, rows))
 
+    def filled(self) -> "Memory":
+        """Without the room that no sentence has filled yet."""
+        size = int(self.lengths.max())
+        return Memory(self.h[:, :size], {name: x[:, :size] for name, x in self.keys.items()}, self.lengths)
+
 
 Queries = Dict[str, Tensor]  # (B, energy_dim), W_q s for each energy of the mechanism
 

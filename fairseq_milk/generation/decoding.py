@@ -31,7 +31,7 @@ class Step(NamedTuple):
     tokens: Tensor  # (B,)
     scores: Tensor  # (B,), log-probabilities
     delays: Tensor  # (B,), g_i
-    beta: Tensor  # (B, J), what it was looking at
+    beta: Tensor  # (B, J'), what it was looking at, of all that any sentence has read
 
 
 class Decoding:
@@ -87,7 +87,7 @@ class Decoding:
 
     def write(self, exhausted: Tensor) -> Optional[Step]:
         """One target token for every sentence, or None if some sentence must read on first (an EOS too early)."""
-        out = self.attention.attend(self.queries, self.memory)
+        out = self.attention.attend(self.queries, self.memory.filled())
         features, state = self.decoder.write(self.s, out.c, self.state)
         tokens, scores = self._choose(self.decoder.output(features).float())
         if not self.options.early_eos:
