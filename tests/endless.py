@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Dict, List
 
 import torch
+from fairseq.data import Dictionary
 
 from fairseq_milk.cli import main
 from tests import fairseq_commands as commands
@@ -20,11 +21,15 @@ UNITS = 32
 
 
 def train(folder: Path) -> Path:
-    """MILk with one layer of 32 units and a head that writes at every chance.  -> its data directory."""
+    """MILk with one layer of 32 units, a head that writes at every chance, and no end.  -> its data directory."""
     data = commands.make_corpus(folder)
     sizes = ["--embed-dim", UNITS, "--hidden-size", UNITS, "--energy-dim", UNITS]
     more = [*sizes, "--energy-bias", 0.2, "--disable-validation"]
     commands.run("fairseq-train", *commands.training(data, folder / "model", *more, max_update=1))
+    checkpoint = folder / "model" / "checkpoint_last.pt"
+    state = torch.load(checkpoint)
+    state["model"]["decoder.output.bias"][Dictionary().eos()] = -100.0  # an EOS that comes too early is tried every time
+    torch.save(state, checkpoint)
     return data
 
 
