@@ -28,7 +28,7 @@ def train(folder: Path) -> Path:
     commands.run("fairseq-train", *commands.training(data, folder / "model", *more, max_update=1))
     checkpoint = folder / "model" / "checkpoint_last.pt"
     state = torch.load(checkpoint)
-    state["model"]["decoder.output.bias"][Dictionary().eos()] = -100.0  # an EOS that comes too early is tried every time
+    state["model"]["decoder.output.bias"][Dictionary().eos()] = -100.0  # one too early is tried again and again
     torch.save(state, checkpoint)
     return data
 
