@@ -209,7 +209,7 @@ def test_nor_if_an_old_checkpoint_says_two_things(load: Any, plain: Plain, tmp_p
     """fairseq builds what `arch` names, whatever `_name` says."""
     mark, state = tmp_path / "mark", torch.load(plain.checkpoint)
     task = dict(task="translation", data=str(plain.bin), source_lang="de", target_lang="en")
-    state.update(args=fconv(mark, _name="milk_rnmt", **task), cfg=None)
+    state.update(args=fconv(mark, _name="milk_rnmt", **task))  # beside the configuration of an honest model
     torch.save(state, tmp_path / "fconv.pt")
     refused(load, tmp_path / "fconv.pt", plain.bin, "'fconv' is not a model of fairseq_milk")
     assert not mark.exists()
