@@ -68,7 +68,7 @@ HEAD: Options = {
     "--latency-after": 350,
     "--latency-ramp": 100,
 }
-KS = (1, 2, 3, 4, 6, 8, 12)
+KS = (1, 2, 3, 4, 6, 8, 12, 14)
 CHUNKS = (2, 8)
 
 
