@@ -14,6 +14,8 @@ import statistics
 import subprocess
 import sys
 import time
+from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, TypeVar
 
@@ -23,6 +25,7 @@ ROOT = Path(__file__).resolve().parents[1]
 SIMULEVAL = ROOT / ".venv-simuleval" / "bin"
 CORES = os.cpu_count() or 1
 MEGABYTE = 2.0**20
+CLOCKS: Dict[str, Callable[[], float]] = {"cpu": time.process_time, "wall": time.perf_counter}
 ROUNDS = {"cpu": (3, 400), "wall": (1, 200)}  # of a comparison, at least and at most
 PRELOAD = ["benchmarks.__main__"]
 M_MMAP_THRESHOLD = -3  # of malloc.h
@@ -113,40 +116,76 @@ class Comparison:
         return result
 
 
+Seconds = Callable[[str, int], float]  # of one step: by which clock, on how many threads
+
+
 def compare(variants: Mapping[str, Callable[[], object]], size: Size, share: float = 1.0) -> Comparison:
-    """Time the variants in turns, two thirds of the time on one thread.  share: of the seconds that a row has.
+    """Time the variants in turns, in this process.  share: of the seconds that a row has."""
+    threads = torch.get_num_threads()
+    try:
+        return _compare({name: partial(step_seconds, step) for name, step in variants.items()}, size, share)
+    finally:
+        torch.set_num_threads(threads)
+
+
+def compare_processes(
+    builds: Mapping[str, Callable[[], Callable[[], object]]], size: Size, share: float = 1.0
+) -> Comparison:
+    """The same, each variant built and timed in a process of its own, as commands run, which share no memory."""
+    with ExitStack() as stack:
+        variants: Dict[str, Seconds] = {}
+        for name, build in builds.items():
+            pool = stack.enter_context(fresh_process())
+            pool.apply(_keep, (build,))
+            variants[name] = partial(_apply, pool, _kept_seconds)
+        return _compare(variants, size, share)
+
+
+def step_seconds(step: Callable[[], object], clock: str, threads: int) -> float:
+    torch.set_num_threads(threads)
+    start = CLOCKS[clock]()
+    step()
+    return CLOCKS[clock]() - start
+
+
+_kept: Callable[[], object]  # the variant of this process
+
+
+def _keep(build: Callable[[], Callable[[], object]]) -> None:
+    global _kept
+    _kept = build()
+
+
+def _kept_seconds(clock: str, threads: int) -> float:
+    return step_seconds(_kept, clock, threads)
+
+
+def _apply(pool: Any, function: Callable[..., T], *arguments: Any) -> T:
+    return pool.apply(function, arguments)
+
+
+def _compare(variants: Mapping[str, Seconds], size: Size, share: float) -> Comparison:
+    """Two thirds of the time on one thread.
 
     A quick run stays on one thread: two threads that wait for each other on a busy machine take a hundred times longer.
     """
     result, seconds = Comparison(list(variants)), share * size.seconds
-    threads = torch.get_num_threads()
-    try:
-        torch.set_num_threads(1)
-        for run in variants.values():
-            run()  # what is made at the first call is not counted
-        _rounds(variants, result.cpu, time.process_time, seconds * 2 / 3, *ROUNDS["cpu"])
-        if not size.quick:
-            torch.set_num_threads(CORES)
-            _rounds(variants, result.wall, time.perf_counter, seconds / 3, *ROUNDS["wall"])
-    finally:
-        torch.set_num_threads(threads)
+    for step in variants.values():
+        step("cpu", 1)  # what is made at the first call is not counted
+    _rounds(variants, result.cpu, "cpu", 1, seconds * 2 / 3)
+    if not size.quick:
+        _rounds(variants, result.wall, "wall", CORES, seconds / 3)
     return result
 
 
 def _rounds(
-    variants: Mapping[str, Callable[[], object]],
-    times: Dict[str, List[float]],
-    clock: Callable[[], float],
-    seconds: float,
-    fewest: int,
-    most: int,
+    variants: Mapping[str, Seconds], times: Dict[str, List[float]], clock: str, threads: int, seconds: float
 ) -> None:
-    begun, names, done = clock(), list(variants), 0
-    while done < fewest or (clock() - begun < seconds and done < most):
+    (fewest, most), names, done, used = ROUNDS[clock], list(variants), 0, 0.0
+    while done < fewest or (used < seconds and done < most):
         for name in names:
-            start = clock()
-            variants[name]()
-            times[name].append(clock() - start)
+            times[name].append(variants[name](clock, threads))
+            used += times[name][-1]
         names.reverse()
         done += 1
 
@@ -155,18 +194,20 @@ def _rounds(
 
 
 def peak_memory(build: Callable[..., Callable[[], object]], *arguments: Any) -> float:
-    """Megabytes that the step which `build(*arguments)` makes needs beyond what was there before it.
-
-    In a process of its own, forked from one that has imported everything and done nothing.
-    """
+    """Megabytes that the step which `build(*arguments)` makes needs beyond what was there before it."""
     return in_fresh_process(_peak, build, *arguments)
 
 
 def in_fresh_process(function: Callable[..., T], *arguments: Any) -> T:
+    with fresh_process() as pool:
+        return _apply(pool, function, *arguments)
+
+
+def fresh_process() -> Any:
+    """A pool of one process, forked from one that has imported everything and done nothing."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(PRELOAD)
-    with context.Pool(1) as pool:
-        return pool.apply(function, arguments)
+    return context.Pool(1)
 
 
 def _peak(build: Callable[..., Callable[[], object]], *arguments: Any) -> float:

@@ -68,7 +68,7 @@ def upper_layers(size: Size) -> Outcome:
 
     inside = lambda: all_inside(model.decoder, tokens, encoded)  # noqa: E731
     outside = lambda: model.decoder(tokens, encoded, features_only=True)[0]  # noqa: E731
-    difference = float((inside() - outside()).abs().max())
+    difference = (inside() - outside()).abs().max().item()
     times = compare({"outside": run(outside), "inside": run(inside)}, size)
     checks = times.check("outside", "inside", Bar("<=", 0.8))
     checks.append(Check("largest difference of the features", difference, Bar("<=", 1e-4), ""))

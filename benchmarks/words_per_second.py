@@ -1,10 +1,13 @@
 """`fairseq-train`, ours against fairseq's `lstm`: the same batches, layers, sizes, loss and optimiser.
 
-Each model is built and updated by fairseq's own task and trainer from the command line that is given here, all in one
-process, so that they take turns batch by batch.  The process is a fresh one, as that of a
-training is, so that what malloc has learned from other rows does not count.
+Each model is built and updated by fairseq's own task and trainer from the command line that is given here, in a
+process of its own, as `fairseq-train` runs; the processes take turns batch by batch.  In one they would share what
+malloc keeps, and the peer, a quarter of whose time is the system's giving it pages, would get them from us.
 """
 
+import logging
+from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterator, List
 
@@ -16,7 +19,7 @@ from fairseq.logging import metrics
 from fairseq.trainer import Trainer
 
 from benchmarks.corpus import corpus
-from benchmarks.harness import ROOT, Bar, Check, Outcome, Row, Size, compare, in_fresh_process
+from benchmarks.harness import ROOT, Bar, Check, Outcome, Row, Size, compare_processes
 
 COMMON = """--optimizer adam --lr 0.001 --clip-norm 5 --label-smoothing 0.1 --dropout 0.2 --seed 1 --cpu
     --num-workers 0 --disable-validation --no-save --required-batch-size-multiple 1 -s de -t en"""
@@ -61,7 +64,6 @@ class Training:
     def __init__(self, arguments: List[str]) -> None:
         self.trainer = build_trainer(arguments)
         self.samples = self._forever()
-        self.batches: List[List[int]] = []  # the sentences of each update
 
     def _forever(self) -> Iterator[Any]:
         epoch = self.trainer.get_train_iterator(epoch=1)
@@ -73,21 +75,24 @@ class Training:
         samples = next(self.samples)
         with metrics.aggregate("train_inner"):
             self.trainer.train_step(samples)
-        self.batches.append(samples[0]["id"].tolist())
+
+    def batches(self, count: int) -> List[List[int]]:
+        """The sentences of the next ones."""
+        return [samples[0]["id"].tolist() for samples in islice(self.samples, count)]
+
+
+def updates(arguments: List[str]) -> Callable[[], None]:
+    logging.disable(logging.INFO)
+    return Training(arguments).update
 
 
 def measure(size: Size) -> Outcome:
-    return in_fresh_process(measure_here, size)
-
-
-def measure_here(size: Size) -> Outcome:
     data, what = corpus(size)
     sizes: Dict[str, int] = dict(layers=2, hidden=size.pick(256, 32), max_tokens=size.pick(4000, 500))
-    trainings = {name: Training(command_line(name, data, **sizes)) for name in ("soft", "milk", "lstm")}
-    updates: Dict[str, Callable[[], object]] = {name: training.update for name, training in trainings.items()}
-    times = compare(updates, size, 3)
-    batches = [training.batches for training in trainings.values()]
+    commands = {name: command_line(name, data, **sizes) for name in ("soft", "milk", "lstm")}
+    batches = [Training(arguments).batches(5) for arguments in commands.values()]
     assert batches[0] == batches[1] == batches[2], "not the same batches"
+    times = compare_processes({name: partial(updates, arguments) for name, arguments in commands.items()}, size, 3)
     figures, checks = times.figures(), []
     words = sum(map(len, batches[0])) / len(batches[0])
     for name, limit in (("soft", 1.3), ("milk", 1.15)):

@@ -9,29 +9,41 @@ from typing import Callable
 import pytest
 
 from benchmarks import __main__ as benchmarks
-from benchmarks import report
-from benchmarks.harness import Bar, Check, Comparison, NotMeasuredError, Outcome, Row, Size
+from benchmarks import decoding, growth, report
+from benchmarks.harness import (
+    ROUNDS,
+    Bar,
+    Check,
+    Comparison,
+    Finished,
+    NotMeasuredError,
+    Outcome,
+    Row,
+    Size,
+    compare_processes,
+)
 from benchmarks.results import Results
 
 ROOT = Path(__file__).resolve().parents[1]
-CHEAP = ("step-30", "alpha-30", "batched", "streaming", "upper-layers")
+COMMANDS = ("simuleval", "growth-ranks")  # start fairseq and SimulEval again and again: a minute each
+QUICK = [row.name for row in benchmarks.ROWS if row.name not in COMMANDS]
 
 
 @pytest.fixture(scope="module")
 def quick(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder that a quick run of the cheap rows leaves behind."""
+    """The folder that a quick run leaves behind."""
     out = tmp_path_factory.mktemp("benchmarks")
-    benchmarks.main(["--quick", "--out", str(out), *(f"--only={name}" for name in CHEAP)])
+    benchmarks.main(["--quick", "--out", str(out), *(f"--only={name}" for name in QUICK)])
     return out
 
 
 def test_every_row_is_in_the_results(quick: Path) -> None:
     results = json.loads((quick / "results.json").read_text())
-    assert set(results["rows"]) == set(CHEAP)
+    assert set(results["rows"]) == set(QUICK)
     assert results["about"]["quick"] and "torch" in results["about"]["machine"]
     for name, row in results["rows"].items():
         assert not row["note"].startswith("not measured"), name
-        assert any(check["bar"] for check in row["checks"]), name
+        assert name.startswith("growth") or any(check["bar"] for check in row["checks"]), name
         assert all(check["met"] in ((True, False) if check["bar"] else (None,)) for check in row["checks"]), name
 
 
@@ -44,6 +56,8 @@ def test_what_does_not_depend_on_the_machine_is_right(quick: Path) -> None:
     assert checks["sentences with other tokens or delays"] == 0
     assert checks["largest difference of the features"] < 1e-5
     assert checks["error of exact"] < 1e-5 < checks["error of fairseq"]
+    assert checks["largest difference of the gradients, relative"] < 1e-5
+    assert checks["modules for plotting, SimulEval or text processing"] == 0
 
 
 def test_the_picture_exists(quick: Path) -> None:
@@ -122,6 +136,35 @@ def test_a_ratio_is_the_median_within_rounds() -> None:
 )
 def test_bars(sign: str, value: float, met: bool) -> None:
     assert Bar(sign, 1.0).met(value) is met
+
+
+def sleepless() -> Callable[[], None]:
+    """A step that does nothing, in whatever process it is built."""
+    return lambda: None
+
+
+def unbuildable() -> Callable[[], None]:
+    raise ValueError("no such model")
+
+
+def test_processes_take_turns(tmp_path: Path) -> None:
+    times = compare_processes({"a": sleepless, "b": sleepless}, Size(True, tmp_path))
+    assert len(times.cpu["a"]) == len(times.cpu["b"]) >= ROUNDS["cpu"][0] and not times.wall["a"]
+    with pytest.raises(ValueError, match="no such model"):
+        compare_processes({"a": sleepless, "b": unbuildable}, Size(True, tmp_path))
+
+
+def test_a_command_costs_what_more_sentences_add() -> None:
+    assert decoding.costs({1: Finished("", 5.0, 7.0), 11: Finished("", 6.0, 9.0)}) == pytest.approx(
+        {"CPU ms a sentence": 100.0, "wall ms a sentence": 200.0, "wall s to start": 6.8}
+    )
+
+
+def test_words_a_second_are_those_of_the_log() -> None:
+    lines = [f'| INFO | train_inner | {{"epoch": 1, "wps": "{rate}"}}' for rate in (1, 20.5, 300)]
+    assert growth.words_per_second("\n".join(lines)) == [1.0, 20.5, 300.0]
+    with pytest.raises(NotMeasuredError, match="no words a second"):
+        growth.words_per_second("nothing")
 
 
 def test_memory_is_what_a_step_needs() -> None:
