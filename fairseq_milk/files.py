@@ -5,6 +5,8 @@ import os
 from pathlib import Path
 from typing import Any, Union
 
+from .errors import UserError
+
 
 def write_atomically(path: Union[str, Path], text: str) -> None:
     """Whoever is killed on the way leaves the old file as it was, and at most a .partial beside it."""
@@ -25,3 +27,17 @@ def read_json(path: Union[str, Path]) -> Any:
         return json.loads(Path(path).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
+
+
+def require_text(path: Union[str, Path], option: str) -> None:
+    """UserError unless the file that `option` names can be read and is UTF-8, with the line that is not."""
+    number = 0
+    try:
+        with open(path, "rb") as file:
+            for line in file:
+                number += 1
+                line.decode("utf-8")
+    except OSError as error:
+        raise UserError(f"{option} {path} cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise UserError(f"{option} {path}: line {number} is not UTF-8") from error

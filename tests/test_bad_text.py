@@ -5,6 +5,7 @@ import io
 import json
 import os
 import re
+import subprocess
 from pathlib import Path
 from typing import List, Tuple
 
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 from fairseq_milk.cli import main
 from fairseq_milk.cli.stream import words
 from fairseq_milk.errors import UserError
-from tests.fairseq_commands import decoding, run, training
+from tests.fairseq_commands import decoding, environment, run, training
 from tests.generation_fixtures import Plain, plain  # noqa: F401
 from tests.test_stream import stream
 
@@ -137,6 +138,29 @@ def test_a_line_that_is_too_long_is_named(plain: Plain, tmp_path: Path) -> None:
     assert "\n" not in str(error.value)
     done = run("fairseq-generate", *decoding(data, plain.checkpoint, "--skip-invalid-size-inputs-valid-test"))
     assert re.findall(r"^H-(\d+)", done.stdout, flags=re.MULTILINE) == ["0"]
+
+
+def test_interactive_refuses_a_file_that_is_no_text(plain: Plain, tmp_path: Path) -> None:  # noqa: F811
+    """Before the lines that come first are translated."""
+    (tmp_path / "source").write_bytes(b"a1 a2\na1 \xff\n")
+    arguments = decoding(plain.bin, plain.checkpoint, "--input", tmp_path / "source")
+    with pytest.raises(UserError, match="--input .*source: line 2 is not UTF-8"):
+        run("fairseq-interactive", *arguments)
+    with pytest.raises(UserError, match="--input .*nowhere cannot be read: No such file"):
+        run("fairseq-interactive", *decoding(plain.bin, plain.checkpoint, "--input", tmp_path / "nowhere"))
+
+
+def test_interactive_replaces_what_is_no_text_in_a_pipe(plain: Plain) -> None:  # noqa: F811
+    with subprocess.Popen(
+        ["fairseq-interactive", *map(str, decoding(plain.bin, plain.checkpoint, "--max-len-b", 3))],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment(),
+    ) as process:
+        out, err = process.communicate(b"a1 a2\na1 \xff\xfe\na3\n")
+    assert process.returncode == 0, err
+    assert re.findall(rb"^S-\d\t(.*)", out, flags=re.MULTILINE) == [b"a1 a2", b"a1 <unk>", b"a3"]
 
 
 # ---- score ------------------------------------------------------------------------------------------------------

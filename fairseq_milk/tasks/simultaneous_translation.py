@@ -2,8 +2,10 @@
 
 import logging
 import os
+import sys
 from argparse import Namespace
 from dataclasses import dataclass, field, fields
+from io import TextIOWrapper
 from typing import Any, Dict, List, Optional
 
 import torch
@@ -12,10 +14,11 @@ from fairseq.data.data_utils import infer_language_pair
 from fairseq.dataclass.utils import gen_parser_from_dataclass
 from fairseq.tasks import register_task
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
-from omegaconf import II, open_dict
+from omegaconf import II, OmegaConf, open_dict
 
 from ..attention import ATTENTIONS
 from ..errors import UserError, require
+from ..files import require_text
 from ..generation import (
     AlignedBeamSearch,
     DecodingKnobs,
@@ -33,6 +36,7 @@ from .dictionary import QuickDictionary
 
 logger = logging.getLogger(__name__)
 OFFLINE_BEAM = 5  # fairseq's default; simultaneous models are greedy
+STDIN = "-"  # fairseq-interactive's --input by default
 UNSET = 0  # a beam that the user has not given
 
 
@@ -45,6 +49,7 @@ class SimultaneousTranslationConfig(TranslationConfig, DecodingKnobs):
     path: Optional[str] = II("common_eval.path")
     post_process: Optional[str] = II("common_eval.post_process")
     gen_subset: str = II("dataset.gen_subset")
+    input: str = II("interactive.input")
     max_update: int = II("optimization.max_update")
 
 
@@ -156,6 +161,7 @@ class SimultaneousTranslationTask(TranslationTask):
         streaming = getattr(attention, "streaming", False)
         in_training = isinstance(args, Namespace)  # --eval-bleu
         if not in_training:
+            self._require_text()
             require(args.beam >= UNSET, "beam", args.beam, "must be at least 1")
             with open_dict(args):
                 args.print_step = True  # the delays, on fairseq's own step line
@@ -171,6 +177,17 @@ class SimultaneousTranslationTask(TranslationTask):
         if generator.records:
             self._begin_records(attention, args)
         return generator
+
+    def _require_text(self) -> None:
+        """`fairseq-interactive` would stop at the first line that is no UTF-8, after translating those before it.
+
+        From a file it is refused at the start; from a pipe its bytes are replaced, as `fairseq-milk stream` does.
+        """
+        source = OmegaConf.select(self.cfg, "input", default=STDIN)  # nothing where fairseq is used from Python
+        if source != STDIN:
+            require_text(source, "--input")
+        elif isinstance(sys.stdin, TextIOWrapper):
+            sys.stdin.reconfigure(encoding="utf-8", errors="replace")
 
     def _beam_search(self, models: List[Any], args: Any, *rest: Any, **kwargs: Any) -> Any:
         self._options(args)  # refuses limits that fairseq would stumble over
