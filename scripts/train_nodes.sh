@@ -12,6 +12,8 @@ set -euo pipefail
 dry_run=false
 [[ ${1:-} == --dry-run ]] && dry_run=true && shift
 nnodes=${NNODES:-1} gpus=${GPUS:-8}
+venv=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)/.venv/bin
+[[ -x $venv/fairseq-train ]] && PATH=$venv:$PATH
 
 command=(torchrun --nnodes "$nnodes" --nproc_per_node "$gpus" --node_rank "${NODE_RANK:-0}"
   --master_addr "${MASTER_ADDR:-127.0.0.1}" --master_port "${MASTER_PORT:-29500}" --no-python

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Multi30k from the data set's files to the curve: prepare, train and decode all systems of sweep.yaml, plot.
+# Multi30k from the data set's files to the curves and the report: prepare, train and decode all systems of sweep.yaml, plot.
 #
 #   examples/multi30k/run.sh [options of fairseq-milk sweep, e.g. --jobs 2 --only 'milk*' offline]
 #
@@ -19,5 +19,6 @@ if [[ -f $table && $(wc -l <"$table") -gt 1 ]]; then
   for latency in dal al ap; do
     fairseq-milk plot plane "$table" --latency "$latency" --out "${table%/*}/$latency.png"
   done
+  fairseq-milk report "$table" --out "${table%/*}/report.html"
 fi
 exit "$failed"

@@ -1,4 +1,4 @@
-"""What a training says of itself in its log, and one line on a screen that is kept up to date."""
+"""What a training says of itself in its log, and lines on a screen that are kept up to date."""
 
 import json
 import shutil
@@ -60,26 +60,25 @@ def parse(line: str) -> Optional[Status]:
 
 
 class Line:
-    """One line that is written over on a terminal; elsewhere one is added every ten seconds."""
+    """On a terminal a line for each part, written over the last ones; elsewhere one for all every ten seconds."""
 
     def __init__(self, stream: Optional[TextIO] = None) -> None:
         self.stream = sys.stdout if stream is None else stream
         self.terminal = self.stream.isatty()
         self.shown_at = -1e9
-        self.dirty = False
+        self.shown = 0  # lines on the terminal
 
     def show(self, parts: List[str]) -> None:
         now = time.monotonic()
         if now - self.shown_at < PERIOD[self.terminal]:
             return
-        self.shown_at, text = now, " | ".join(parts)
+        self.shown_at = now
         if self.terminal:
-            width = shutil.get_terminal_size().columns - 1
-            text = text if len(text) <= width else text[: width - 1] + "…"
-            self.stream.write(f"\r{text}\x1b[K")
-            self.dirty = True
+            self.clear()
+            self.stream.write("\n".join(cut(part, shutil.get_terminal_size().columns - 1) for part in parts))
+            self.shown = len(parts)
         else:
-            self.stream.write(text + "\n")
+            self.stream.write(" | ".join(parts) + "\n")
         self.stream.flush()
 
     def say(self, text: str) -> None:
@@ -89,9 +88,14 @@ class Line:
         self.stream.flush()
 
     def clear(self) -> None:
-        if self.dirty:
-            self.stream.write("\r\x1b[K")
-            self.dirty = False
+        if self.shown:
+            up = f"\x1b[{self.shown - 1}A" if self.shown > 1 else ""
+            self.stream.write(f"\r{up}\x1b[J")
+            self.shown = 0
+
+
+def cut(text: str, width: int) -> str:
+    return text if len(text) <= width else text[: width - 1] + "…"
 
 
 def duration(seconds: float) -> str:
