@@ -70,7 +70,7 @@ class Size(NamedTuple):
     @property
     def seconds(self) -> float:
         """For the rounds of one comparison."""
-        return 0.5 if self.quick else 12.0
+        return 0.5 if self.quick else 10.0
 
 
 class Row(NamedTuple):

@@ -34,7 +34,7 @@ def around(session: StreamingSession, token: Callable[[], int], count: int) -> D
     def attend() -> None:
         decoding = session.decoding
         attention.wants_to_write(decoding.queries, decoding.memory, decoding.i)
-        attention.attend(decoding.queries, decoding.memory)
+        attention.attend(decoding.queries, decoding.memory.filled())
 
     times: Dict[str, List[float]] = {"token": [], "attention": []}
     for _ in range(count):

@@ -9,7 +9,7 @@ from benchmarks.harness import Bar, Outcome, Row, Size, compare
 def step_row(name: str, attention: str, full: Shape, quick: Shape, limit: float) -> Row:
     def measure(size: Size) -> Outcome:
         shape = size.pick(full, quick)
-        times = compare({kind: training_step(kind, shape) for kind in ("soft", attention)}, size, 3)
+        times = compare({kind: training_step(kind, shape) for kind in ("soft", attention)}, size, 2.5)
         return Outcome(times.check(attention, "soft", Bar("<=", limit)), times.figures())
 
     what = f"training step with {attention}, B={full.B} J=I={full.J} V=8k, 2+2 layers, H=256"
