@@ -116,6 +116,22 @@ def test_seeds_give_the_mean_and_their_range() -> None:
     assert one == (4, 30, "λ=0.1", None, (29.2, 30.9))
 
 
+@pytest.mark.parametrize("latency", LATENCIES)
+def test_every_latency_has_its_interval(latency: str, logs: List[str]) -> None:
+    (system,) = read_systems([f"milk={logs[0]}"])
+    (point,) = curves([system], latency)["milk"]
+    assert point.latency_range is not None
+    low, high = point.latency_range
+    assert low < point.latency < high
+
+
+def test_the_shipped_table_has_no_intervals_of_al() -> None:
+    """It is older than they are."""
+    table = Path(__file__).parents[1] / "examples" / "multi30k" / "results" / "results.csv"
+    points = [point for of_system in curves(read_systems([str(table)]), "al").values() for point in of_system]
+    assert len(points) == 18 and not any(point.latency_range for point in points)
+
+
 def test_systems_without_figures_are_not_on_the_plane() -> None:
     assert curves(group([stand_in.result(bleu=float("nan"))]), "dal") == {}
 

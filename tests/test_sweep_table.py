@@ -34,6 +34,10 @@ ROW = Result(
     checkpoint="milk-s1/checkpoints/checkpoint_best.pt",
     log="milk-s1/results/generate-test.jsonl",
     commit="0.1.0+2f9ae97c1b2d",
+    al_low=3.75,
+    al_high=4.25,
+    ap_low=0.3,
+    ap_high=0.36,
 )
 
 
@@ -57,6 +61,19 @@ def test_a_figure_that_could_not_be_had(tmp_path: Path, name: str) -> None:
     (row,) = read_results(tmp_path / name)
     assert math.isnan(row.bleu) and row.bleu_signature == "" and row.dal == ROW.dal
     assert "NaN" not in (tmp_path / name).read_text()
+
+
+@pytest.mark.parametrize("name", ["results.csv", "results.json"])
+def test_a_table_from_before_al_and_ap_had_intervals(tmp_path: Path, name: str) -> None:
+    new = {"al_low", "al_high", "ap_low", "ap_high"}
+    old = {column: cell for column, cell in ROW._asdict().items() if column not in new}
+    text = json.dumps([old]) if name.endswith("json") else f"{','.join(old)}\n{','.join(map(str, old.values()))}\n"
+    (tmp_path / name).write_text(text)
+    (row,) = read_results(tmp_path / name)
+    assert all(math.isnan(getattr(row, column)) for column in new)
+    assert row._replace(al_low=0, al_high=0, ap_low=0, ap_high=0) == at(ROW, tmp_path)._replace(
+        al_low=0, al_high=0, ap_low=0, ap_high=0
+    )
 
 
 @pytest.mark.parametrize("name", ["results.csv", "results.json"])
@@ -110,7 +127,8 @@ def run(tmp_path: Path) -> Run:
     run = Run("soft", "", 1, [], [], "checkpoint_best.pt", tmp_path, "", tmp_path)
     run.results.mkdir(parents=True)
     run.summary.write_text(json.dumps({"sentences": 2, "BLEU": None, "latency": None}))
-    run.summary.with_suffix(".jsonl").write_text('{"id": 0, "DAL": null}\n{"id": 1, "DAL": null}\n')
+    lines = [{"id": n, "AP": None, "AL": None, "DAL": None} for n in range(2)]
+    run.summary.with_suffix(".jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     return run
 
 
@@ -126,3 +144,20 @@ def test_results_that_somebody_has_damaged(run: Run, content: str) -> None:
     run.summary.write_text(content)
     with pytest.raises(RunError, match="does not hold what fairseq-generate has left there: remove .*done.json"):
         result_of(run)
+
+
+@pytest.mark.parametrize("kept", [None, {"BLEU": [None, None], "DAL": [2.0, 5.0]}], ids=["new", "kept without AL"])
+def test_every_latency_has_an_interval(run: Run, kept: Any) -> None:
+    """Also where a sweep has kept intervals of DAL alone."""
+    latency = {"AP": 0.5, "AL": 3.0, "DAL": 4.0, "signature": "unit:subword"}
+    run.summary.write_text(json.dumps({"sentences": 40, "BLEU": None, "latency": latency}))
+    lines = [{"id": n, "AP": 0.4 + n % 3 / 10, "AL": 2.0 + n % 3, "DAL": 3.0 + n % 3} for n in range(40)]
+    lines.append({"id": 40, "AP": None, "AL": None, "DAL": None})
+    run.summary.with_suffix(".jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    if kept is not None:
+        (run.results / "intervals.json").write_text(json.dumps(kept))
+    for _ in range(2):  # computed, then kept
+        row = result_of(run)
+        assert 2.5 < row.al_low < 3.0 < row.al_high < 3.5 and row.al_high - row.al_low < 1
+        assert 0.4 < row.ap_low < 0.5 < row.ap_high < 0.6
+        assert row.dal_low == pytest.approx(row.al_low + 1) and row.dal_high == pytest.approx(row.al_high + 1)

@@ -4,7 +4,7 @@ import math
 
 import sacrebleu
 
-from ..scoring import PAPER, sentence_latency, summarise
+from ..scoring import PAPER, sentence_latency
 from ..scoring.bootstrap import Interval, bleu_sample, interval, mean_sample
 from ..sweep.table import Result
 from .generate_log import GenerateLog
@@ -14,15 +14,15 @@ def score_log(log: GenerateLog, system: str, setting: str = "") -> Result:
     """BLEU with sacreBLEU's defaults, nan without references; latency in the paper's convention, nan without delays."""
     bleu = sacrebleu.BLEU()
     hypotheses, references = log.texts()
-    quality = lag = Interval(math.nan, math.nan, math.nan)
-    al = ap = math.nan
+    quality = dal = al = ap = Interval(math.nan, math.nan, math.nan)
     if references is not None:
         quality = interval(bleu_sample(bleu, hypotheses, references))
     if log.no_latency is None:
         sentences = sentence_latency(log.records)
-        mean = summarise(sentences, PAPER).mean
-        lag = interval(mean_sample([None if latency is None else latency.DAL for latency in sentences]))
-        al, ap = mean.AL, mean.AP
+        dal, al, ap = (
+            interval(mean_sample([None if latency is None else getattr(latency, measure) for latency in sentences]))
+            for measure in ("DAL", "AL", "AP")
+        )
     return Result(
         system=system,
         setting=setting,
@@ -30,11 +30,11 @@ def score_log(log: GenerateLog, system: str, setting: str = "") -> Result:
         bleu=quality.score,
         bleu_low=quality.low,
         bleu_high=quality.high,
-        dal=lag.score,
-        dal_low=lag.low,
-        dal_high=lag.high,
-        al=al,
-        ap=ap,
+        dal=dal.score,
+        dal_low=dal.low,
+        dal_high=dal.high,
+        al=al.score,
+        ap=ap.score,
         n_sentences=len(log.records),
         bleu_signature="" if references is None else str(bleu.get_signature()),
         latency_signature="" if log.no_latency is not None else PAPER.signature(),
@@ -44,4 +44,8 @@ def score_log(log: GenerateLog, system: str, setting: str = "") -> Result:
         checkpoint="",
         log=log.path,
         commit="",
+        al_low=al.low,
+        al_high=al.high,
+        ap_low=ap.low,
+        ap_high=ap.high,
     )

@@ -3,7 +3,7 @@
 import fcntl
 import json
 from pathlib import Path
-from typing import Any, Dict, List, Sequence
+from typing import Any, Dict, List, Optional, Sequence
 
 import sacrebleu
 
@@ -13,7 +13,8 @@ from .commands import RunError
 from .runs import Run
 from .table import Result, write_results
 
-NONE: Dict[str, Any] = {"score": None, "AP": None, "AL": None, "DAL": None, "signature": ""}
+LATENCIES = ("AP", "AL", "DAL")
+NONE: Dict[str, Any] = {"score": None, **dict.fromkeys(LATENCIES), "signature": ""}
 
 
 def update_table(runs: Sequence[Run], out: Path) -> List[Result]:
@@ -60,27 +61,35 @@ def _result(run: Run, summary: Any) -> Result:
         checkpoint=str(run.model),
         log=str(run.summary.with_suffix(".jsonl")),
         commit=", ".join(dict.fromkeys(record["commit"] for record in (trained, done) if "commit" in record)),
+        al_low=_figure(bounds["AL"][0]),
+        al_high=_figure(bounds["AL"][1]),
+        ap_low=_figure(bounds["AP"][0]),
+        ap_high=_figure(bounds["AP"][1]),
     )
 
 
 def intervals(run: Run, bleu_signature: str) -> Dict[str, Any]:
-    """95 % of BLEU and DAL, [None, None] where there is no figure.  Kept with the results, with which they go."""
+    """95 % of BLEU and of each latency, [None, None] where there is no figure.  Kept with the results, with which they
+    go; those that an older version kept without AL and AP are computed again, with the same seed."""
     kept = run.results / "intervals.json"
     found = read_json(kept)
-    if isinstance(found, dict):
+    if isinstance(found, dict) and {"BLEU", *LATENCIES} <= found.keys():
         return found
     with open(run.summary.with_suffix(".jsonl"), encoding="utf-8") as file:
         lines = [json.loads(line) for line in file]
-    found = {"BLEU": [None, None], "DAL": [None, None]}
+    found = {"BLEU": [None, None], **{measure: _bounds_of_mean(lines, measure) for measure in LATENCIES}}
     if bleu_signature:
         texts = [(line.get("text") or "", line["reference_text"]) for line in lines]
         sample = bleu_sample(bleu_of(bleu_signature), *zip(*texts))
         found["BLEU"] = list(interval(sample)[1:])
-    delays = [line["DAL"] for line in lines]
-    if any(delay is not None for delay in delays):
-        found["DAL"] = list(interval(mean_sample(delays))[1:])
     write_atomically(kept, json.dumps(found) + "\n")
     return found
+
+
+def _bounds_of_mean(lines: Sequence[Dict[str, Any]], measure: str) -> List[Optional[float]]:
+    values = [line.get(measure) for line in lines]
+    known = any(value is not None for value in values)
+    return [*interval(mean_sample(values))[1:]] if known else [None, None]
 
 
 def bleu_of(signature: str) -> sacrebleu.BLEU:

@@ -42,6 +42,10 @@ class Result(NamedTuple):
     checkpoint: str
     log: str  # generate-<subset>.jsonl
     commit: str  # of fairseq_milk in training, and after a comma in decoding if that was another
+    al_low: float = math.nan  # these four are not in older tables
+    al_high: float = math.nan
+    ap_low: float = math.nan
+    ap_high: float = math.nan
 
     @property
     def subset(self) -> str:
@@ -73,6 +77,8 @@ def read_results(path: Union[str, Path]) -> List[Result]:
 def _result(path: Path, number: int, row: Dict[str, Any]) -> Result:
     cells: Dict[str, Any] = {}
     for name, kind in TYPES.items():
+        if name not in row and name in Result._field_defaults:
+            continue
         if name not in row:
             raise UserError(f"{path}, row {number}: there is no column {name}")
         try:
