@@ -14,7 +14,8 @@ from fairseq.data.data_utils import infer_language_pair
 from fairseq.dataclass.utils import gen_parser_from_dataclass
 from fairseq.tasks import register_task
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
-from omegaconf import II, OmegaConf, open_dict
+from omegaconf import II, open_dict
+from omegaconf.errors import OmegaConfBaseException
 
 from ..attention import ATTENTIONS
 from ..errors import UserError, require
@@ -183,7 +184,10 @@ class SimultaneousTranslationTask(TranslationTask):
 
         From a file it is refused at the start; from a pipe its bytes are replaced, as `fairseq-milk stream` does.
         """
-        source = OmegaConf.select(self.cfg, "input", default=STDIN)  # nothing where fairseq is used from Python
+        try:
+            source = self.cfg.input
+        except OmegaConfBaseException:  # fairseq is used from Python
+            source = STDIN
         if source != STDIN:
             require_text(source, "--input")
         elif isinstance(sys.stdin, TextIOWrapper):
