@@ -18,6 +18,7 @@ from fairseq_milk.checks.loading import without_plugin
 from fairseq_milk.checks.subject import LONGEST, spread
 from fairseq_milk.functional import expected_alignment, expected_alignment_parallel
 from fairseq_milk.generation import DecodingOptions, translate
+from fairseq_milk.models.decoder import RNMTDecoder
 from fairseq_milk.models.encoder import EncoderOut, RNMTEncoder
 from tests import tiny
 
@@ -37,6 +38,8 @@ def healthy(attention: str, trained: bool = True, longest: int = 9, **changes: A
     """A model that knows its data, having written them itself, and whose head reads now and writes then."""
     torch.manual_seed(3)
     model = tiny.model(attention=attention, **{"noise": 2.0, **changes}).eval()
+    with torch.no_grad():
+        model.decoder.output.weight.mul_(2.0)  # surer of what it writes
     pairs = tiny.pairs(12, shortest=4, longest=longest)
     options = DecodingOptions(max_len_a=0, max_len_b=8, unk_penalty=float("inf"))
     hypotheses = translate(model, tiny.batch(pairs)["net_input"]["src_tokens"], options)
@@ -83,6 +86,7 @@ def test_a_training_about_to_begin_passes(attention: str) -> None:
     found = findings(of(fresh, sources, targets, trained=False))
     assert failed(found) == set(), found
     assert found["likelihood"].status == SKIP and found["policy"].status == SKIP
+    assert found["direction"].status == SKIP and "not checked" in found["direction"].sentence, "one dictionary for both"
 
 
 @settings(max_examples=6)
@@ -128,6 +132,32 @@ class PeekingEncoder(RNMTEncoder):
         return h + h.mean(1, keepdim=True)
 
 
+class PeekingDecoder(RNMTDecoder):
+    """Starts from the last word of the source."""
+
+    def _schedule(self, y: Tensor, encoder_out: EncoderOut, hard: bool) -> Any:
+        last = encoder_out.h[torch.arange(len(y)), (encoder_out.lengths - 2).clamp(min=0)]
+        return super()._schedule(y + last.unsqueeze(1)[..., : y.size(-1)], encoder_out, hard)
+
+
+class CountingDecoder(RNMTDecoder):
+    """Knows how long the source will be."""
+
+    def _schedule(self, y: Tensor, encoder_out: EncoderOut, hard: bool) -> Any:
+        return super()._schedule(y + encoder_out.lengths.view(-1, 1, 1).to(y.dtype), encoder_out, hard)
+
+
+class HurryingHead(BernoulliHead):
+    """Everything after the first source token, but EOS at the end of the source."""
+
+    def expected_stop(self, query: Tensor, keys: Tensor, memory: Any, state: Any, hard: bool) -> Tensor:
+        alpha = torch.zeros_like(state.alpha)
+        alpha[:, 0] = 1.0
+        ends = self.target_lengths == state.i + 1
+        alpha[ends] = torch.nn.functional.one_hot(memory.lengths[ends] - 1, alpha.size(1)).to(alpha.dtype)
+        return alpha
+
+
 class ForgetfulEncoder(RNMTEncoder):
     def step(self, tokens: Tensor, states: Any) -> Any:
         return super().step(tokens, None)
@@ -162,6 +192,17 @@ def frozen(subject_: Subject) -> Subject:
     return subject_
 
 
+def hurrying(subject_: Subject) -> Subject:
+    subject_ = turned("decoder.attention.head", HurryingHead)(subject_)
+    return with_head(target_lengths=subject_.target_lengths)(subject_)
+
+
+def leaky_in_places(*args: Any) -> Tensor:
+    """One sentence of twelve loses a tenth of its probability, which is little on average."""
+    alpha = expected_alignment(*args)
+    return torch.cat((0.88 * alpha[:1], alpha[1:]))
+
+
 def leaky_alignment(*args: Any) -> Tensor:
     return 0.97 * expected_alignment(*args)
 
@@ -171,10 +212,14 @@ BROKEN_MODELS = [
     (turned("decoder.attention", DetachedDelays), "gradient", set(), "latency gives"),
     (frozen, "gradient", set(), "w_s 0"),
     (with_head(alignment=leaky_alignment), "mass", {"agreement"}, "of the stop probability"),
+    (with_head(alignment=leaky_in_places), "mass", {"agreement"}, "of the worst row"),
     (with_head(alignment=expected_alignment_parallel, final_noise=6.0), "mass", {"agreement"}, "fiction"),
+    (with_head(alignment=expected_alignment_parallel, final_noise=2.0), "mass", {"agreement"}, "fiction"),
     (with_head(threshold=0.55), "agreement", set(), "not the same schedule"),
     (turned("encoder", PeekingEncoder), "causality", {"streaming"}, "earlier states"),
-    (turned("decoder.attention.head", PeekingHead), "causality", set(), "earlier delays"),
+    (turned("decoder.attention.head", PeekingHead), "causality", set(), "energies"),
+    (turned("decoder", PeekingDecoder), "causality", {"streaming"}, "outputs"),
+    (turned("decoder", CountingDecoder), "causality", {"streaming"}, "outputs"),
     (turned("encoder", ForgetfulEncoder), "streaming", set(), "differ between a batch and a stream"),
     (turned("encoder", LeftPaddedEncoder), "padding", set(), "side of the padding"),
 ]
@@ -201,6 +246,60 @@ def test_a_collapsed_head_is_found(attention: str, bias: float, words: str) -> N
     assert "policy" in failed(found) <= {"policy", "gradient"} and words in found["policy"].sentence, found
     share = found["policy"].figures["full_reads" if bias < 0 else "minimal_reads"]
     assert share == 1.0
+
+
+def test_a_head_that_waits_for_the_end_of_the_sentence_alone_is_found() -> None:
+    """Its mean delay looks healthy."""
+    found = CHECKS["policy"](hurrying(healthy("milk", longest=20)))
+    assert found.status == FAIL and "after one source token" in found.sentence
+    assert found.figures["mean_delay"] > 1.5 and found.figures["minimal_reads"] == 1.0
+
+
+@pytest.mark.parametrize("kind, part", [(PeekingDecoder, "decoder"), (PeekingHead, "decoder.attention.head")])
+def test_looking_ahead_is_found_while_the_head_waits(kind: Any, part: str) -> None:
+    """Before a training: nothing is written early by itself."""
+    sources, targets = sides(healthy("waitk"))
+    fresh = of(tiny.model(spread=0, attention="milk", energy_bias=-1.0), sources, targets, trained=False)
+    assert CHECKS["causality"](fresh).status == OK
+    found = CHECKS["causality"](turned(part, kind)(fresh))
+    assert found.status == FAIL and found.figures["outputs_compared"] > 0, found
+
+
+@pytest.mark.parametrize("attention", tiny.STREAMING)
+def test_looking_ahead_is_found_in_one_word(attention: str) -> None:
+    words = [[5, EOS], [6, EOS], [7, EOS]]
+    sound = of(tiny.model(attention=attention, wait_k=1), words, words)
+    assert CHECKS["causality"](sound).status == OK
+    assert CHECKS["causality"](turned("encoder", PeekingEncoder)(sound)).status == FAIL
+
+
+def test_what_cannot_be_compared_is_not_ok() -> None:
+    """wait-9 on short sentences writes nothing early; of an empty source nothing can be taken away."""
+    sources, targets = sides(healthy("waitk"))
+    waiting = CHECKS["causality"](of(tiny.model(attention="waitk", wait_k=30), sources, targets))
+    empty = CHECKS["causality"](of(tiny.model(attention="milk"), [[EOS], [EOS]], targets[:2]))
+    assert waiting.status == WARN and "could not be compared" in waiting.sentence
+    assert empty.status == SKIP and empty.figures == {}
+
+
+@pytest.mark.parametrize("bias", [-20.0, -30.0])
+def test_a_gradient_that_underflows_is_found(bias: float) -> None:
+    """Adam divides by at least its epsilon, so that the head would not move."""
+    fresh = tiny.model(spread=0, attention="milk", energy_bias=bias, noise=0.0)
+    found = CHECKS["gradient"](of(fresh, *sides(healthy("waitk")), trained=False))
+    assert found.status == FAIL and "no usable gradient" in found.sentence and "epsilon" in found.sentence
+    assert all(norm > 0 for norm in found.figures["likelihood"].values())
+
+
+def test_a_rare_misplacement_is_warned_of() -> None:
+    """Too little to fail, too much to say that every row keeps its probability."""
+
+    def nearly(*args: Any) -> Tensor:
+        alpha = expected_alignment(*args)
+        return torch.cat(((1 - 2e-3) * alpha[:1], alpha[1:]))
+
+    found = CHECKS["mass"](with_head(alignment=nearly)(healthy("milk", longest=20)))
+    assert found.status == WARN and "of the worst row" in found.sentence and found.figures["misplaced"] < 0.01
 
 
 def test_lost_mass_is_counted_where_it_was_asked_for() -> None:
@@ -251,6 +350,26 @@ def test_another_dictionary_of_the_same_size_is_found() -> None:
     found = findings(of(known.model, sources, shuffled))
     assert "likelihood" in failed(found) <= {"likelihood", "direction"}
     assert "not the dictionaries" in found["likelihood"].sentence
+
+
+def test_another_source_dictionary_of_the_same_size_is_found() -> None:
+    """The decoder by itself is a language model, and better than frequencies."""
+    known = healthy("soft")
+    sources, targets = sides(known)
+    words = len(known.task.source_dictionary) - 4
+    shuffled = [[t if t < 4 else (t - 4 + 5) % words + 4 for t in source] for source in sources]
+    found = findings(of(known.model, shuffled, targets))
+    assert failed(found) == {"likelihood"}, found
+    assert "other sentences" in found["likelihood"].sentence
+    figures = found["likelihood"].figures
+    assert figures["nll"] < figures["frequencies"], "not found by the likelihood alone"
+
+
+def test_equal_sources_say_nothing_about_the_dictionary() -> None:
+    known = healthy("soft")
+    sources, targets = sides(known)
+    found = CHECKS["likelihood"](of(known.model, sources[:1] * 3, targets[:1] * 3))
+    assert found.status != FAIL and found.figures["other_sources"] is None
 
 
 def test_another_dictionary_of_another_size_is_found() -> None:

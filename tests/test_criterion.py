@@ -210,11 +210,11 @@ def test_logs_can_be_summed_by_fairseq() -> None:
 
 def total(**changes: float) -> Dict[str, float]:
     """The sums of a healthy update."""
-    healthy = dict(loss=10.0, ntokens=100.0, latency_weight=0.5, last_mass=30.0, delay=500.0, training=1.0, learned=1.0)
-    return {**healthy, **changes}
+    healthy = dict(loss=10.0, ntokens=100.0, nsentences=10.0, latency_weight=0.5, training=1.0, learned=1.0)
+    return {**healthy, "last_mass": 30.0, "first_mass": 20.0, **changes}
 
 
-WAITS, HURRIES, NAN = dict(last_mass=100.0), dict(delay=100.0), dict(loss=math.nan)
+WAITS, HURRIES, NAN = dict(last_mass=100.0), dict(first_mass=82.0), dict(loss=math.nan)
 
 
 @pytest.mark.parametrize("symptom, words", [(WAITS, "raise --latency-weight"), (HURRIES, "lower --latency-weight")])
@@ -244,7 +244,7 @@ def test_nan_is_called_at_once(caplog: pytest.LogCaptureFixture) -> None:
         dict(WAITS, latency_weight=0.0),  # lambda is 0: nothing asks it to hurry
         dict(WAITS, learned=0.0),  # soft attention
         dict(HURRIES, learned=0.0),
-        dict(delay=110.0),
+        dict(first_mass=80.0),
     ],
 )
 def test_no_false_alarm(changes: Dict[str, float], caplog: pytest.LogCaptureFixture) -> None:
@@ -270,6 +270,17 @@ def test_validation_is_judged_by_itself(caplog: pytest.LogCaptureFixture) -> Non
             assert not caplog.records
             alarm.watch(total(training=0.0, **WAITS))
     assert len(caplog.records) == 1 and "in every validation" in caplog.text
+
+
+def test_a_head_that_waits_before_eos_alone_hurries_all_the_same() -> None:
+    """Its mean delay, 2.8 here, does not show it."""
+    sample = tiny.batch([tiny.Pair([5] * 9, [6] * 4)] * 2)
+    alpha = torch.zeros(2, 5, 10)
+    alpha[:, :4, 0], alpha[:, 4, 9] = 1.0, 1.0
+    extra = {"alpha": alpha, "src_lengths": sample["net_input"]["src_lengths"]}
+    log = tiny.criterion()._latency(extra, sample["target"])[0]
+    logged_sums = total(ntokens=10.0, nsentences=2.0, first_mass=float(log["first_mass"]), last_mass=2.0)
+    assert log["first_mass"] == 8 and CollapseAlarm()._symptoms(logged_sums) == {"waits": False, "hurries": True}
 
 
 def test_only_the_first_rank_speaks(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:

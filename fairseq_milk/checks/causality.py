@@ -1,57 +1,95 @@
 """Does anything look ahead?  An encoder that sees the whole source makes every latency figure worthless."""
 
-from typing import Any, Tuple
+import math
+from typing import Dict, List, NamedTuple, Tuple
 
 import torch
 from torch import Tensor
 
 from ..functional import expected_delays, padding_mask
 from ..models.encoder import right_padded
-from .finding import FAIL, OK, SKIP, Finding
+from .energies import changed_energies
+from .finding import FAIL, OK, SKIP, WARN, Finding
 from .subject import Subject
 
 TOLERANCE = 1e-4  # of states, which are of the order of 1
 
 
+class Outcome(NamedTuple):
+    h: Tensor  # (B, J, D)
+    g: Tensor  # (B, I)
+    features: Tensor  # (B, I, 2D), of the output layer
+
+
 @torch.no_grad()
 def check_causality(subject: Subject) -> Finding:
-    """The second half of every source is exchanged: no earlier state, delay or output may move."""
-    model, dictionary = subject.model, subject.task.source_dictionary
+    """Every source is cut off after a prefix: no state, energy, delay or output that has read no more may move."""
+    model, pad = subject.model, subject.task.source_dictionary.pad()
     if not (model.decoder.attention.streaming or model.encoder.incremental):
         return Finding("causality", SKIP, "an offline model: its encoder reads the whole source first")
-    tokens, lengths = right_padded(subject.sample["net_input"]["src_tokens"], dictionary.pad())
-    cut = (lengths // 2).clamp(min=1)
-    other = exchanged(tokens, lengths, cut, dictionary)
-    h, g, features = outcome(subject, tokens)
-    h_other, g_other, features_other = outcome(subject, other)
-    read = ~padding_mask(cut, h.size(1))  # (B, J)
-    decided = (g <= cut.unsqueeze(1)) & subject.written  # (B, I), written before the exchanged tokens were read
-    moved = {
-        "states": largest(h - h_other, read),
-        "delays": largest(g - g_other, decided),
-        "outputs": largest(features - features_other, decided),
-    }
+    tokens, lengths = right_padded(subject.sample["net_input"]["src_tokens"], pad)
+    if int(lengths.max()) < 2:
+        return Finding("causality", SKIP, "every source is a single token: there is nothing to look ahead at")
+    whole = outcome(subject, tokens)
+    # half of the source, or what is read before the first target token; at least one token is taken away
+    cut = torch.maximum(lengths // 2, whole.g[:, 0].long()).minimum(lengths - 1).clamp(min=1)
+    prefix = tokens.masked_fill(padding_mask(cut, tokens.size(1)), pad)
+    written = subject.written & (cut < lengths).unsqueeze(1)
+    moved, compared = changes(whole, outcome(subject, prefix), cut, written)
+    if subject.head is not None:
+        forced, more = forced_changes(subject, tokens, prefix, cut, written)
+        moved = {name: max(moved.get(name, 0.0), change) for name, change in {**moved, **forced}.items()}
+        compared += more
     leaks = [name for name, change in moved.items() if not change < TOLERANCE]
-    figures = {**moved, "tokens_exchanged": int((tokens != other).sum()), "outputs_compared": int(decided.sum())}
+    figures = {**moved, "tokens_cut": int((tokens != prefix).sum()), "outputs_compared": compared}
     if leaks:
-        sentence = f"other source tokens later on change earlier {', '.join(leaks)}: the model looks ahead"
+        sentence = f"the source that comes later changes earlier {', '.join(leaks)}: the model looks ahead"
         return Finding("causality", FAIL, sentence, figures)
-    return Finding("causality", OK, "other source tokens later on change nothing earlier", figures)
+    if compared == 0 and model.decoder.attention.streaming:
+        sentence = (
+            "the states of the encoder do not depend on what comes later, but outputs could not be compared: nothing "
+            "is written before the end of the source"
+        )
+        return Finding("causality", WARN, sentence, figures)
+    return Finding("causality", OK, "what comes later in the source changes nothing earlier", figures)
 
 
-def exchanged(tokens: Tensor, lengths: Tensor, cut: Tensor, dictionary: Any) -> Tensor:
-    """Every word from position `cut` on becomes the next of the dictionary; EOS stays.  (B, J) -> (B, J)."""
-    first, size = dictionary.nspecial, tokens.size(1)
-    words = len(dictionary) - first
-    later = padding_mask(cut, size) & ~padding_mask(lengths - 1, size)
-    return torch.where(later, (tokens - first + 1) % words + first, tokens)
-
-
-def outcome(subject: Subject, tokens: Tensor) -> Tuple[Tensor, Tensor, Tensor]:
-    """h: (B, J, D), g: (B, I) and the features of the output layer: (B, I, 2D), under the hard schedule."""
+def outcome(subject: Subject, tokens: Tensor) -> Outcome:
+    """Of these sources, under the hard schedule."""
     net_input = {**subject.sample["net_input"], "src_tokens": tokens}
     features, schedule = subject.model(**net_input, features_only=True, hard=True)
-    return subject.model.encoder(tokens).h, expected_delays(schedule["alpha"]), features
+    return Outcome(subject.model.encoder(tokens).h, expected_delays(schedule["alpha"]), features)
+
+
+def changes(whole: Outcome, prefix: Outcome, cut: Tensor, written: Tensor) -> Tuple[Dict[str, float], int]:
+    """What has moved among what read no more than the prefix, and how many outputs that were."""
+    read = ~padding_mask(cut, whole.h.size(1))  # (B, J)
+    decided = (whole.g <= cut.unsqueeze(1)) & written  # (B, I)
+    moved = {
+        "states": largest(whole.h - prefix.h, read),
+        "delays": largest(whole.g - prefix.g, decided),
+        "outputs": largest(whole.features - prefix.features, decided),
+    }
+    return moved, int(decided.sum())
+
+
+def forced_changes(
+    subject: Subject, tokens: Tensor, prefix: Tensor, cut: Tensor, written: Tensor
+) -> Tuple[Dict[str, float], int]:
+    """The same while the head stops at the end of the prefix, whether it would or not; and its own energies."""
+    read = ~padding_mask(cut, tokens.size(1))  # (B, J)
+    energies: List[Tensor] = []  # the head's own, (B, J) a target step
+
+    def stop_at_cut(e: Tensor) -> Tensor:
+        energies.append(e)
+        return torch.where(padding_mask(cut - 1, e.size(1)), math.inf, -math.inf).to(e.dtype)
+
+    with changed_energies(subject.head, stop_at_cut):
+        whole, other = outcome(subject, tokens), outcome(subject, prefix)
+    moved, compared = changes(whole, other, cut, written)
+    of_whole, of_prefix = torch.stack(energies, dim=1).chunk(2, dim=1)  # (B, I, J) each
+    counts = read.unsqueeze(1) & written.unsqueeze(2)
+    return {"energies": largest(of_whole - of_prefix, counts), **moved}, compared
 
 
 def largest(change: Tensor, where: Tensor) -> float:

@@ -1,6 +1,6 @@
 """Does the head learn?  Published code has an alignment without a backward: the schedule then stays where it began."""
 
-from typing import Callable, Dict
+from typing import Callable, Dict, Iterable
 
 import torch
 from torch import Tensor
@@ -10,20 +10,31 @@ from .finding import FAIL, OK, WARN, Finding, without_head
 from .likelihood import nll_a_token
 from .subject import Subject
 
+EPSILON = 1e-8  # Adam's, the smaller of the usual ones: rnmt_adam has 1e-6
+
 
 def check_gradient(subject: Subject) -> Finding:
-    """Every parameter of the head gets a gradient from the likelihood, and one from the latency alone."""
+    """Every parameter of the head gets a gradient from the likelihood, and one from the latency alone.
+
+    One that Adam can use: its steps shrink where a gradient is below its epsilon.  That is for losses of the order of
+    1; a model that knows its data by heart has small gradients everywhere, and its head need not have larger ones.
+    """
     if subject.head is None:
         return without_head("gradient")
     terms: Dict[str, Callable[[Subject], Tensor]] = {"likelihood": nll_a_token, "latency": expected_dal}
-    norms = {term: gradient_norms(subject, loss) for term, loss in terms.items()}
+    head = dict(subject.head.named_parameters())
+    norms = {term: gradient_norms(subject, loss, head) for term, loss in terms.items()}
+    model = gradient_norms(subject, nll_a_token, dict(subject.model.named_parameters()))
+    floor = EPSILON * min(1.0, total_norm(model.values()))
     for term, norm in norms.items():
-        bad = [name for name, value in norm.items() if not 0 < value < float("inf")]
+        bad = [name for name, value in norm.items() if not floor < value < float("inf")]
         if bad:
-            values = ", ".join(f"{name} {norm[name]:g}" for name in bad)
+            values = ", ".join(f"{name} {norm[name]:.2g}" for name in bad)
             sentence = f"the {term} gives these parameters of the head no usable gradient: {values} (norm)"
+            if any(0 < norm[name] < floor for name in bad):
+                sentence += f"; below Adam's epsilon ({floor:.1g}) they do not move: raise --energy-bias or --noise"
             return Finding("gradient", FAIL, sentence, norms)
-    total = {term: sum(value**2 for value in norm.values()) ** 0.5 for term, norm in norms.items()}
+    total = {term: total_norm(norm.values()) for term, norm in norms.items()}
     sentence = f"the head learns from the likelihood (norm {total['likelihood']:.2g}) and the latency"
     sentence += f" ({total['latency']:.2g})"
     if subject.latency_weight == 0:
@@ -31,9 +42,15 @@ def check_gradient(subject: Subject) -> Finding:
     return Finding("gradient", OK, sentence, norms)
 
 
-def gradient_norms(subject: Subject, loss: Callable[[Subject], Tensor]) -> Dict[str, float]:
-    """||d loss / d parameter|| for each parameter of the head in training mode, with noise and dropout; 0 for none."""
-    names, parameters = zip(*subject.head.named_parameters())
+def total_norm(norms: Iterable[float]) -> float:
+    return float(sum(norm**2 for norm in norms) ** 0.5)
+
+
+def gradient_norms(
+    subject: Subject, loss: Callable[[Subject], Tensor], parameters_of: Dict[str, Tensor]
+) -> Dict[str, float]:
+    """||d loss / d parameter|| for each of these parameters in training mode, with noise and dropout; 0 for none."""
+    names, parameters = zip(*parameters_of.items())
     subject.model.train()
     try:
         with torch.random.fork_rng(devices=[]), torch.enable_grad():

@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from typing import Any, Dict, Optional
+from typing import Any, Dict, List, Optional
 
 import torch
 from torch import Tensor
@@ -11,16 +11,21 @@ from ..functional.output_loss import label_smoothed_nll
 from .finding import FAIL, OK, WARN, Finding, untrained
 from .subject import Subject
 
+CLEARLY = 0.1  # by which the right source must lower the cost: a permuted dictionary gets up to 0.05 by chance
+
 
 def check_likelihood(subject: Subject) -> Finding:
-    """-log p(y|x) a token, in nats, below what knowing nothing (log V) and knowing the frequencies alone would give."""
+    """-log p(y|x) a token, in nats, below what knowing nothing (log V) and knowing the frequencies alone would give.
+
+    And clearly below the cost with the sources of other sentences: a decoder beats the frequencies without a source.
+    """
     if not subject.trained:
         return untrained("likelihood")
     with torch.no_grad():
-        nll = float(nll_a_token(subject))
+        nll, unrelated = float(nll_a_token(subject)), nll_of_other_sources(subject)
     frequencies = Counter(token for pair in subject.lines for token in pair["target"].tolist())
     guess, ignorance = entropy(frequencies), math.log(len(subject.task.target_dictionary))
-    figures = {"nll": nll, "frequencies": guess, "uniform": ignorance}
+    figures = {"nll": nll, "other_sources": unrelated, "frequencies": guess, "uniform": ignorance}
     heard = f"the references cost the model {nll:.2f} nats a token"
     if not nll < ignorance:
         sentence = (
@@ -31,8 +36,28 @@ def check_likelihood(subject: Subject) -> Finding:
     if nll > guess:
         sentence = f"{heard}, more than words drawn by their frequency ({guess:.2f}): it has learned little so far"
         return Finding("likelihood", WARN, sentence, figures)
+    if unrelated is not None and not nll < (1 - CLEARLY) * unrelated:
+        sentence = (
+            f"{heard}, and {unrelated:.2f} with the sources of other sentences: this is not its source dictionary, or "
+            "it has not learned to read the source"
+        )
+        return Finding("likelihood", FAIL, sentence, figures)
     sentence = f"{heard}, words drawn by their frequency would cost {guess:.2f}"
+    if unrelated is not None:
+        sentence += f", other sources {unrelated:.2f}"
     return Finding("likelihood", OK, sentence, figures)
+
+
+def nll_of_other_sources(subject: Subject) -> Optional[float]:
+    """-log p(y|x') a token, x' another source as long as x or nearly so; None if all sources are the same."""
+    sources = [pair["source"] for pair in subject.lines]
+    others: List[Dict[str, Any]] = []
+    for pair in subject.tried:
+        different = [x for x in sources if not torch.equal(x, pair["source"])]
+        if not different:
+            return None
+        others.append({**pair, "source": min(different, key=lambda x: abs(len(x) - len(pair["source"])))})
+    return float(nll_a_token(subject, subject.dataset.collater(others)))
 
 
 def nll_a_token(subject: Subject, sample: Optional[Dict[str, Any]] = None) -> Tensor:

@@ -6,8 +6,9 @@ import sys
 import warnings
 from typing import Iterator, List, Sequence
 
-from fairseq import options, tasks, utils
+from fairseq import checkpoint_utils, options, tasks, utils
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
+from omegaconf import OmegaConf
 
 from ..attention import SimultaneousAttention
 from ..errors import UserError
@@ -18,7 +19,9 @@ from .subject import Subject, subject
 def from_checkpoint(checkpoint: str, data: str, subset: str) -> Subject:
     model, task = load_model(checkpoint, data)
     task.load_dataset(subset)
-    return subject(model, task, task.datasets[subset], data, trained=True)
+    cfg = checkpoint_utils.load_checkpoint_to_cpu(checkpoint)["cfg"]
+    weight = OmegaConf.select(cfg, "criterion.latency_weight", default=0.0)  # fairseq's own criteria have none
+    return subject(model, task, task.datasets[subset], data, trained=True, latency_weight=weight)
 
 
 def from_training(arguments: Sequence[str]) -> Subject:

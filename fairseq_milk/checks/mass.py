@@ -11,29 +11,43 @@ from .finding import FAIL, OK, WARN, Finding, without_head
 from .subject import Subject
 
 TOLERANCE = 0.01  # of a row's probability
+TOO_MUCH = 0.1  # of the worst row's
 
 
 def check_mass(subject: Subject) -> Finding:
-    """Rows of alpha sum to 1 and are those of the exact alignment of their energies, under the noise of training."""
+    """Rows of alpha sum to 1 and are those of the exact alignment of their energies, under the noise of training.
+
+    The worst row is judged: bursts are few, and their delays are what the latency is about.  That holds for
+    --published-alignment too, an option to repeat published results with, which fails where it is wrong.
+    """
     head = subject.head
     if head is None:
         return without_head("mass")
     alpha, src_lengths, energies = noisy_schedule(subject)
     lost = (1 - alpha.sum(-1))[subject.written].abs()
     misplaced = missing(alpha, energies, src_lengths, head.preserve_mass)[subject.written]
-    figures = {"lost": float(lost.mean()), "misplaced": float(misplaced.mean()), "worst": float(lost.max())}
+    share, worst = float(misplaced.mean()), float(misplaced.max())
+    figures = {
+        "lost": float(lost.mean()),
+        "worst_lost": float(lost.max()),
+        "misplaced": share,
+        "worst_misplaced": worst,
+    }
     noise = f"under the noise of training (n = {head.final_noise:g})"
-    if not figures["misplaced"] < TOLERANCE:
+    if not worst < TOLERANCE:
+        few = share < TOLERANCE and worst < TOO_MUCH
         sentence = (
-            f"{noise} {figures['misplaced']:.1%} of the stop probability is not where the energies put it, so the "
-            "latency is trained on fiction: use the exact alignment (no --published-alignment)"
+            f"{noise} {share:.1%} of the stop probability, {worst:.1%} of the worst row's, is not where the energies "
+            f"put it{'' if few else ', so the latency is trained on fiction'}: use the exact alignment (no "
+            "--published-alignment)"
         )
-        return Finding("mass", FAIL, sentence, figures)
-    if figures["lost"] < TOLERANCE:
-        sentence = f"{noise} every row of alpha keeps its probability (at worst {figures['worst']:.1g} is lost)"
+        return Finding("mass", WARN if few else FAIL, sentence, figures)
+    if figures["worst_lost"] < TOLERANCE:
+        sentence = f"{noise} every row of alpha keeps its probability (at worst {figures['worst_lost']:.1g} is lost)"
         return Finding("mass", OK, sentence, figures)
     sentence = (
-        f"{noise} {figures['lost']:.1%} of the stop probability runs off the end of the source (--unpreserved-mass)"
+        f"{noise} {figures['lost']:.1%} of the stop probability, {figures['worst_lost']:.1%} of the worst row's, runs "
+        "off the end of the source (--unpreserved-mass)"
     )
     return Finding("mass", WARN, sentence, figures)
 

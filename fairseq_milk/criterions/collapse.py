@@ -11,7 +11,7 @@ logger = logging.getLogger(__name__)
 PATIENCE = 500  # updates for which training must have been at a standstill
 HARD_PATIENCE = 2000  # the same for validation, whose hard schedule reads everything while a head is still undecided
 WAITS = 0.99  # share of target tokens before which the whole source is read, above which a head only waits
-HURRIES = 1.05  # mean delay, below which a head writes everything after the first source token
+HURRIES = 0.9  # share of target tokens, EOS aside, after the first source token, above which a head only hurries
 REMEDIES = {
     "waits": "raise --latency-weight, --noise or --energy-bias",
     "hurries": "lower --latency-weight, start it later (--latency-after, --latency-ramp) or lower --energy-bias",
@@ -24,7 +24,7 @@ class CollapseAlarm:
     Validation counts by itself: its schedule is hard, and pre-sigmoid noise hides in training what will be decoded.
     """
 
-    names = ("loss", "ntokens", "latency_weight", "last_mass", "delay", "training", "learned")
+    names = ("loss", "ntokens", "nsentences", "latency_weight", "last_mass", "first_mass", "training", "learned")
 
     def __init__(self) -> None:
         self.reset()
@@ -52,9 +52,10 @@ class CollapseAlarm:
 
     def _symptoms(self, total: Dict[str, float]) -> Dict[str, bool]:
         tokens, learned = max(total["ntokens"], 1.0), total["learned"] > 0
+        words = max(total["ntokens"] - total["nsentences"], 1.0)  # without EOS, which has good reason to wait
         return {
             "waits": learned and self.pressed and total["last_mass"] / tokens > WAITS,
-            "hurries": learned and total["delay"] / tokens < HURRIES,
+            "hurries": learned and total["first_mass"] / words > HURRIES,
         }
 
     @staticmethod
@@ -65,7 +66,7 @@ class CollapseAlarm:
                 f"{since} the head has read the whole source before every target token although the latency weight is "
                 f"above 0: {REMEDIES[name]}"
             )
-        return f"{since} the head has written everything after the first source token: {REMEDIES[name]}"
+        return f"{since} the head has written nearly everything after the first source token: {REMEDIES[name]}"
 
     def _say(self, words: str) -> None:
         if words not in self.said and not (dist.is_available() and dist.is_initialized() and dist.get_rank() > 0):

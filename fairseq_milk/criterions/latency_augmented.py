@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from typing import Any, Dict, Iterable, List, Tuple
 
 import torch
-from fairseq import utils
 from fairseq.criterions import CRITERION_REGISTRY, register_criterion
 from fairseq.criterions.label_smoothed_cross_entropy import (
     LabelSmoothedCrossEntropyCriterion,
@@ -117,7 +116,7 @@ class LatencyAugmentedCriterion(LabelSmoothedCrossEntropyCriterion):
         )
         if self.report_accuracy:
             counted = target[:, self.ignore_prefix_size :].ne(self.padding_idx)
-            log.update(n_correct=utils.item(nll.correct), total=utils.item(counted.sum()))
+            log.update(n_correct=nll.correct, total=counted.sum())
         if learned and not model.training:
             log.update(self._expected(model, sample))
         return loss, sample_size, log
@@ -139,14 +138,14 @@ class LatencyAugmentedCriterion(LabelSmoothedCrossEntropyCriterion):
         g = expected_delays(alpha)  # (B, I)
         cost = self.latency_cost(g, src_lengths, tgt_lengths).sum()
         with torch.no_grad():
-            written = ~padding_mask(tgt_lengths, alpha.size(1))  # (B, I)
+            written, words = (~padding_mask(n, alpha.size(1)) for n in (tgt_lengths, tgt_lengths - 1))  # (B, I)
             at_the_end = alpha.masked_fill(~last_position(src_lengths, alpha[:, 0]).unsqueeze(1), 0.0).sum(-1)
             log = {
                 "latency": cost.data,
                 "ap": average_proportion(g, src_lengths, tgt_lengths).sum(),
                 "al": average_lagging(g, src_lengths, tgt_lengths).sum(),
                 "dal": differentiable_average_lagging(g, src_lengths, tgt_lengths).sum(),
-                "delay": (g * written).sum(),
+                "first_mass": (alpha[..., 0] * words).sum(),
                 "certainty": (alpha.max(-1).values * written).sum(),
                 "last_mass": (at_the_end * written).sum(),
             }
