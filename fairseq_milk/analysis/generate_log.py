@@ -12,6 +12,7 @@ from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Tuple
 from ..scoring.records import Record, find_marker, find_markers, join_words
 
 _LINE = re.compile(r"([STHDI])-(\d+)(?:\t(.*))?$")
+LONGEST_ID = 18  # digits of the number of a sentence
 
 
 class GenerateLog(NamedTuple):
@@ -78,6 +79,8 @@ def _read_log(path: str, lines: Iterable[str]) -> GenerateLog:
         match = _LINE.match(line)
         if match is None:
             continue
+        if len(match.group(2)) > LONGEST_ID:
+            raise ValueError(f"{path}, line {number}: the number of a sentence has {len(match.group(2))} digits")
         kind, sentence = match.group(1), sentences.setdefault(int(match.group(2)), {})
         if kind in "ST" and kind in sentence:
             raise ValueError(f"{path}, line {number}: sentence {match.group(2)} appears a second time")
