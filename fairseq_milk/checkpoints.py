@@ -1,12 +1,13 @@
 """fairseq's checkpoints: data and never code, whole and never half.
 
-fairseq reads and writes every checkpoint with three functions of its own: in `fairseq-train` (to resume, with
+fairseq reads and writes every checkpoint with a few functions of its own: in `fairseq-train` (to resume, with
 --restore-file and --finetune-from-model), `fairseq-generate`, `fairseq-interactive`, `fairseq-validate` and in Python.
 `guard_checkpoints` puts those of this module in their place.
 """
 
 import argparse
 import collections
+import contextlib
 import os
 import pickle
 import re
@@ -115,9 +116,14 @@ def check_checkpoint(path: str) -> None:
         if code is not None:
             raise UserError(f"{path} is refused: it holds {code.group(1)}, which may run code") from error
         raise UserError(f"{path} is no checkpoint, or only a part of one: {first_line(error)}") from error
-    for part, keys in (("parameters", ("model",)), ("configuration", ("cfg", "args"))):
-        if not isinstance(state, dict) or all(state.get(key) is None for key in keys):
-            raise UserError(f"{path} is no checkpoint of fairseq-train: it has no {part}")
+    if not isinstance(state, dict) or not has_names(state.get("model")):
+        raise UserError(f"{path} is no checkpoint of fairseq-train: it has no parameters")
+    if state.get("cfg") is None and state.get("args") is None:
+        raise UserError(f"{path} is no checkpoint of fairseq-train: it has no configuration")
+
+
+def has_names(parameters: typing.Any) -> bool:
+    return isinstance(parameters, dict) and all(isinstance(name, str) for name in parameters)
 
 
 def load_data_only(path: str, *args: typing.Any, **kwargs: typing.Any) -> typing.Dict[str, typing.Any]:
@@ -135,10 +141,64 @@ def load_data_only(path: str, *args: typing.Any, **kwargs: typing.Any) -> typing
             state: typing.Dict[str, typing.Any] = _load(path, *args, **kwargs)
             if state.get("args") is not None:
                 state.update(cfg=convert_namespace_to_omegaconf(state["args"]), args=None)
-    except (AttributeError, KeyError, TypeError, ValueError, omegaconf.errors.OmegaConfBaseException) as error:
-        reason = f"{type(error).__name__} {first_line(error)}"
-        raise UserError(f"{path} is not of a version of fairseq that this one can read: {reason}") from error
+    except (AttributeError, LookupError, TypeError, ValueError, omegaconf.errors.OmegaConfBaseException) as error:
+        raise UserError(f"{path} is not of a version of fairseq that this one can read: {reason(error)}") from error
+    for part in ("model", "task"):
+        if not omegaconf.OmegaConf.is_dict(state["cfg"]) or part not in state["cfg"] or state["cfg"][part] is None:
+            raise UserError(f"{path} is no checkpoint of fairseq-train: its configuration has no {part}")
     return state
+
+
+_load_models = checkpoint_utils.load_model_ensemble_and_task
+
+
+def load_models(
+    filenames: typing.Sequence[str],
+    arg_overrides: typing.Optional[typing.Dict[str, typing.Any]] = None,
+    task: typing.Any = None,
+    strict: bool = True,
+    suffix: str = "",
+    num_shards: int = 1,
+    state: typing.Any = None,
+) -> typing.Tuple[typing.List[typing.Any], typing.Any, typing.Any]:
+    """fairseq's `load_model_ensemble_and_task`, one file after the other, so that the one at fault can be named."""
+    assert state is None or len(filenames) == 1
+    models: typing.List[typing.Any] = []
+    cfg = None
+    for path in filenames:
+        with at_fault(path):
+            loaded, cfg, task = _load_models([path], arg_overrides, task, strict, suffix, num_shards, state)
+            models += loaded
+    return models, cfg, task
+
+
+@contextlib.contextmanager
+def at_fault(path: str) -> typing.Iterator[None]:
+    """Whatever goes wrong becomes a sentence that names this checkpoint."""
+    try:
+        yield
+    except UserError as error:
+        if path in str(error):
+            raise
+        raise UserError(f"{path}: {error}") from error
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {system_error(error)}") from error
+    except Exception as error:  # fairseq's own, of many kinds
+        raise UserError(f"{path} cannot be loaded: {reason(error)}") from error
+
+
+_resume = checkpoint_utils.load_checkpoint
+
+
+def resume(*args: typing.Any, **kwargs: typing.Any) -> typing.Any:
+    """fairseq's `load_checkpoint`, which names the file but hides why its parameters are refused."""
+    try:
+        return _resume(*args, **kwargs)
+    except Exception as error:
+        hidden = error.__context__
+        if isinstance(error, UserError) or not isinstance(hidden, UserError):
+            raise
+        raise UserError(f"{str(error).split(';')[0]}: {hidden}") from error
 
 
 # ---- writing -----------------------------------------------------------------------------------------------------
@@ -209,9 +269,15 @@ def first_line(error: BaseException) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[0]
 
 
+def reason(error: BaseException) -> str:
+    return f"{type(error).__name__} {first_line(error)}"
+
+
 def guard_checkpoints() -> None:
     """From here on fairseq reads and writes as above."""
     allow_fairseq_checkpoints()
     checkpoint_utils.load_checkpoint_to_cpu = load_data_only
+    checkpoint_utils.load_model_ensemble_and_task = load_models
+    checkpoint_utils.load_checkpoint = resume
     checkpoint_utils.torch_persistent_save = save_whole
     PathManager.copy = staticmethod(copy_whole)

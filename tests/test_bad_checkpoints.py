@@ -1,6 +1,7 @@
 """Checkpoints that are broken, foreign, old, new or malicious: one sentence, whoever loads them, and nothing is run."""
 
 import argparse
+import json
 import os
 import pickle
 from pathlib import Path
@@ -11,13 +12,13 @@ import torch
 from fairseq import checkpoint_utils
 
 from fairseq_milk.checkpoints import check_checkpoint, load_with_data_pickle
-from fairseq_milk.cli import main
 from fairseq_milk.errors import UserError
 from fairseq_milk.generation import load_model
 from fairseq_milk.models.milk_rnmt import MilkRNMT
 from tests import fairseq_commands as commands
 from tests.fairseq_commands import decoding, run, training
 from tests.generation_fixtures import Plain, plain  # noqa: F401
+from tests.test_cli_check import check
 from tests.test_stream import stream
 
 # ---- who loads --------------------------------------------------------------------------------------------------
@@ -28,6 +29,15 @@ def verb(*arguments: Any) -> None:
     code, _, err = stream(b"a1 a2\n", *arguments)
     if code:
         raise UserError(err.rstrip("\n"))
+
+
+def checked(checkpoint: Path, data: Path) -> None:
+    """`fairseq-milk check`, which makes a finding of what it cannot load."""
+    code, out, err = check(checkpoint, "--data", data, "--subset", "test", "--json")
+    first = json.loads(out)["checks"][0]
+    assert (code, err) == (1, ""), err
+    if first["name"] == "loading":
+        raise UserError(first["sentence"])
 
 
 def interactive(checkpoint: Path, data: Path) -> None:
@@ -51,13 +61,14 @@ DECODERS: Dict[str, Callable[[Path, Path], object]] = {
     "generate": lambda path, data: run("fairseq-generate", *decoding(data, path)),
     "interactive": interactive,
     "stream": lambda path, data: verb(path, "--data", data),
+    "check": checked,
     "python": lambda path, data: load_model(str(path), str(data)),
+    "from_pretrained": lambda path, data: MilkRNMT.from_pretrained(str(path.parent), path.name, str(data)),
 }
 LOADERS: Dict[str, Callable[[Path, Path], object]] = {
     **DECODERS,
     "validate": lambda path, data: run("fairseq-validate", *decoding(data, path, "--batch-size", 8)),
     "fairseq in python": lambda path, data: checkpoint_utils.load_model_ensemble_and_task([str(path)]),
-    "from_pretrained": lambda path, data: MilkRNMT.from_pretrained(str(path.parent), path.name, str(data)),
     "resume": resume_last,
     "restore": lambda path, data: resume(path, data, "--restore-file", path),
     "finetune": lambda path, data: resume(path, data, "--finetune-from-model", path),
@@ -67,9 +78,11 @@ decoders = pytest.mark.parametrize("load", DECODERS.values(), ids=DECODERS)
 
 
 def refused(load: Any, path: Path, data: Path, words: str) -> None:
+    """With one sentence that names the file."""
     with pytest.raises(UserError, match=words) as error:
         load(path, data)
     assert "\n" not in str(error.value)
+    assert str(path) in str(error.value) or load is resume_last, error.value  # which makes another file of it
 
 
 # ---- broken -----------------------------------------------------------------------------------------------------
@@ -103,6 +116,8 @@ def test_a_file_cut_anywhere(plain: Plain, tmp_path: Path) -> None:  # noqa: F81
         ({"some": "thing"}, "it has no parameters"),
         ({"model": {}}, "it has no configuration"),
         ({"model": {}, "cfg": None, "args": None}, "it has no configuration"),
+        ({"model": [1], "cfg": {}}, "it has no parameters"),
+        ({"model": {1: torch.zeros(1)}, "cfg": {}}, "it has no parameters"),
     ],
 )
 def test_a_file_of_torch_s_that_is_no_checkpoint(content: Any, words: str, plain: Plain, tmp_path: Path) -> None:  # noqa: F811
@@ -199,6 +214,7 @@ def test_options_that_fairseq_would_evaluate_are_not(load: Any, plain: Plain, tm
     """Code in a checkpoint of nothing but data."""
     mark, state = tmp_path / "mark", torch.load(plain.checkpoint)
     state["cfg"]["model"] = fconv(mark, _name="fconv")
+    state["cfg"]["task"]["_name"] = "translation"  # of fairseq's own, which refuses none of its models
     torch.save(state, tmp_path / "fconv.pt")
     refused(load, tmp_path / "fconv.pt", plain.bin, "'fconv' is not a model of fairseq_milk")
     assert not mark.exists()
@@ -215,12 +231,12 @@ def test_nor_if_an_old_checkpoint_says_two_things(load: Any, plain: Plain, tmp_p
     assert not mark.exists()
 
 
-def test_a_task_that_is_not_a_translation(plain: Plain, tmp_path: Path) -> None:  # noqa: F811
+@pytest.mark.parametrize("loader", ["check", "python", "from_pretrained"])
+def test_a_task_that_is_not_a_translation(loader: str, plain: Plain, tmp_path: Path) -> None:  # noqa: F811
     state = torch.load(plain.checkpoint)
     state["cfg"]["task"]["_name"] = "language_modeling"
     torch.save(state, tmp_path / "task.pt")
-    with pytest.raises(UserError, match="the task of the checkpoint is 'language_modeling'"):
-        load_model(str(tmp_path / "task.pt"), str(plain.bin))
+    refused(DECODERS[loader], tmp_path / "task.pt", plain.bin, "its task is 'language_modeling'")
 
 
 # ---- of another model, or another fairseq -----------------------------------------------------------------------
@@ -277,11 +293,64 @@ def test_a_checkpoint_of_another_fairseq(load: Any, plain: Plain, tmp_path: Path
     )
 
 
-def test_the_check_refuses_them_too(plain: Plain, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:  # noqa: F811
-    state, path = torch.load(plain.checkpoint), tmp_path / "evil.pt"
-    mark = malicious(state, path)
+DAMAGE: Dict[str, Callable[[Dict[str, Any]], object]] = {
+    "a mechanism of tomorrow": lambda state: state["cfg"]["model"].update(attention="transformer"),
+    "a text for a number": lambda state: state["cfg"]["model"].update(hidden_size="abc"),
+    "no model": lambda state: state["cfg"].pop("model"),
+    "no task": lambda state: state["cfg"].pop("task"),
+    "a model without options": lambda state: state["cfg"].update(model=None),
+    "a model that is a name": lambda state: state["cfg"].update(model="milk_rnmt"),
+    "a number for a configuration": lambda state: state.update(cfg=3),
+    "a list for a configuration": lambda state: state.update(cfg=[1]),
+    "no history": lambda state: state.update(optimizer_history=[]),
+    "a number for a task": lambda state: state.update(task_state=3),
+    "nothing but its parameters": lambda state: state.update(extra_state=None),
+    "parameters that are no numbers": lambda state: state["model"]["encoder.embedding.weight"].fill_(float("nan")),
+}
+
+
+@pytest.mark.parametrize("change", DAMAGE.values(), ids=DAMAGE)
+def test_a_damaged_checkpoint_is_named(change: Any, plain: Plain, tmp_path: Path) -> None:  # noqa: F811
+    state, path = torch.load(plain.checkpoint), tmp_path / "damaged.pt"
+    change(state)
     torch.save(state, path)
-    assert main(["check", str(path), "--data", str(plain.bin)]) != 0
-    captured = capsys.readouterr()
-    assert "is refused: it holds" in captured.out + captured.err and "Traceback" not in captured.err
-    assert not mark.exists()
+    for loader in ("generate", "check", "python", "from_pretrained"):
+        refused(DECODERS[loader], path, plain.bin, str(path))
+
+
+@decoders
+def test_what_is_no_file(load: Any, plain: Plain, tmp_path: Path) -> None:  # noqa: F811
+    refused(load, tmp_path / "nowhere.pt", plain.bin, "there is no checkpoint|cannot be read: Model file not found")
+    refused(load, tmp_path, plain.bin, "there is no checkpoint|cannot be read: Is a directory")
+
+
+def test_a_folder_that_is_not_there() -> None:
+    with pytest.raises(UserError, match="there is no folder or archive /nowhere"):
+        MilkRNMT.from_pretrained("/nowhere")
+
+
+def test_of_an_ensemble_the_one_at_fault_is_named(plain: Plain, tmp_path: Path) -> None:  # noqa: F811
+    path, state = tmp_path / "misfit.pt", torch.load(plain.checkpoint)
+    overrides = {"data": str(plain.bin)}
+    load, whole = checkpoint_utils.load_model_ensemble_and_task, str(plain.checkpoint)
+    models, _, task = load([whole, whole], overrides)
+    assert len(models) == 2 and models[0] is not models[1] and len(task.source_dictionary)
+    state["model"].pop("decoder.output.bias")
+    torch.save(state, path)
+    with pytest.raises(UserError, match=f"{path}: the checkpoint does not fit"):
+        load([whole, str(path)], overrides)
+
+
+def test_a_model_that_has_diverged(plain: Plain, tmp_path: Path) -> None:  # noqa: F811
+    state, path = torch.load(plain.checkpoint), tmp_path / "diverged.pt"
+    state["model"]["decoder.output.bias"][5] = float("inf")
+    torch.save(state, path)
+    refused(DECODERS["generate"], path, plain.bin, "decoder.output.bias is not finite")
+    refused(LOADERS["restore"], path, plain.bin, "decoder.output.bias is not finite")
+
+
+def test_resuming_with_another_size(plain: Plain, tmp_path: Path) -> None:  # noqa: F811
+    path = tmp_path / "smaller.pt"
+    path.write_bytes(plain.checkpoint.read_bytes())
+    with pytest.raises(UserError, match=f"{path}.* does not fit the dictionaries or the size of this model"):
+        resume(path, plain.bin, "--restore-file", path, "--hidden-size", 9)

@@ -5,9 +5,10 @@ import io
 import json
 import os
 import re
+import shutil
 import subprocess
 from pathlib import Path
-from typing import List, Tuple
+from typing import Any, Callable, Dict, List, Tuple
 
 import pytest
 from hypothesis import example, given
@@ -18,6 +19,7 @@ from fairseq_milk.cli.stream import words
 from fairseq_milk.errors import UserError
 from tests.fairseq_commands import decoding, environment, run, training
 from tests.generation_fixtures import Plain, plain  # noqa: F401
+from tests.test_cli_check import check
 from tests.test_stream import stream
 
 SCRIPTS = [
@@ -173,15 +175,21 @@ def scored(path: Path) -> Tuple[int, str, str]:
     return code, out.getvalue(), err.getvalue()
 
 
-LINE = b'{"id": 0, "source": ["a", "b"], "hypothesis": ["c"], "delays": [1, 3], "reference": ["c"]}\n'
+LINE = (
+    b'{"id": 0, "source": ["a", "b"], "hypothesis": ["c"], "delays": [1, 3], "reference": ["c"], '
+    b'"attention": [[1], [0.5, 0, 0.5]], "text": "c", "reference_text": "c"}\n'
+)
 LOG = b"S-0\ta b\nT-0\tc\nH-0\t-0.5\tc\nD-0\t-0.5\tc\nI-0\t1 3\n"
 
 
-@given(whole=st.sampled_from((LINE, LOG)), at=st.integers(0, 100), less=st.integers(0, 5), more=st.binary(max_size=6))
+@given(whole=st.sampled_from((LINE, LOG)), at=st.integers(0, 165), less=st.integers(0, 5), more=st.binary(max_size=6))
 @example(whole=LINE, at=7, less=0, more=b"[" * 100_000)
 @example(whole=LINE, at=0, less=0, more=b"\xff\xfe")
 @example(whole=LINE, at=57, less=1, more=b"1e999")
 @example(whole=LINE, at=40, less=0, more=b"\x00")
+@example(whole=LINE, at=LINE.index(b'"c", "reference_text'), less=3, more=b"5")
+@example(whole=LINE, at=LINE.rindex(b'"c"'), less=3, more=b"[]")
+@example(whole=LOG, at=2, less=0, more=b"1" * 5000)
 def test_a_damaged_file_is_scored_or_refused(
     whole: bytes, at: int, less: int, more: bytes, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
@@ -190,3 +198,95 @@ def test_a_damaged_file_is_scored_or_refused(
     path.write_bytes(whole[:at] + more + whole[at + less :])
     code, _, err = scored(path)
     assert code == 0 or (code == 2 and err.count("\n") == 1 and str(path) in err), err
+
+
+@pytest.mark.parametrize(
+    "field, value",
+    [
+        ("text", "5"),
+        ("reference_text", '["c"]'),
+        ("attention", '"x"'),
+        ("attention", "[1, 2]"),
+        ("attention", '[[1], [0.5, "a"]]'),
+        ("attention", "[[1], [NaN, 0.5]]"),
+        ("attention", "[[1], [0, 0, 0, 1]]"),
+        ("attention", "[[1]]"),
+    ],
+)
+def test_a_field_of_another_type(field: str, value: str, tmp_path: Path) -> None:
+    """Refused by all who read it, also by those who do not need it."""
+    path = tmp_path / "wrong.jsonl"
+    whole = json.loads(LINE)
+    del whole[field]
+    path.write_text(f'{json.dumps(whole)[:-1]}, "{field}": {value}}}\n')
+    report, plot = str(tmp_path / "report.html"), str(tmp_path / "plot.svg")
+    for arguments in (
+        ["score", str(path)],
+        ["report", str(path), "--out", report],
+        ["plot", "schedule", str(path), "--sentence", "0", "--out", plot],
+    ):
+        err = io.StringIO()
+        with contextlib.redirect_stderr(err):
+            code = main(arguments)
+        assert (code, err.getvalue().count("\n")) == (2, 1), err.getvalue()
+        assert f"{path}, line 1: '{field}' must be" in err.getvalue()
+    assert [file.name for file in tmp_path.iterdir()] == ["wrong.jsonl"]
+
+
+# ---- data and codes ---------------------------------------------------------------------------------------------
+
+
+def cut(folder: Path, ending: str, size: int) -> None:
+    for path in folder.glob(f"*.de.{ending}"):
+        path.write_bytes(path.read_bytes()[:size])
+
+
+DAMAGE: Dict[str, Tuple[Callable[[Path], object], str]] = {
+    "dictionary without counts": (lambda data: (data / "dict.de.txt").write_text("a1\n"), "dict.de.txt"),
+    "dictionary that is no text": (lambda data: (data / "dict.de.txt").write_bytes(b"\xff\xfe 1\n"), "dict.de.txt"),
+    "dictionary with a word twice": (lambda data: (data / "dict.de.txt").write_text("a 1\na 1\n"), "dict.de.txt"),
+    "index cut at its beginning": (lambda data: cut(data, "idx", 20), "test.de-en.de.idx"),
+    "index cut at its end": (lambda data: cut(data, "idx", -8), "test.de-en.de.idx"),
+    "data cut": (lambda data: cut(data, "bin", -4), "test.de-en.de.bin"),
+    "data empty": (lambda data: cut(data, "bin", 0), "test.de-en.de.bin"),
+}
+
+
+@pytest.mark.parametrize("damage, name", DAMAGE.values(), ids=DAMAGE)
+def test_damaged_data_is_named(damage: Any, name: str, plain: Plain, tmp_path: Path) -> None:  # noqa: F811
+    data = tmp_path / "bin"
+    shutil.copytree(plain.bin, data)
+    damage(data)
+    with pytest.raises(UserError, match=re.escape(str(data / name))) as error:
+        run("fairseq-generate", *decoding(data, plain.checkpoint))
+    assert "\n" not in str(error.value)
+    train = ["--train", *training(data, tmp_path / "save", "--train-subset", "test")]
+    for arguments in (train, [plain.checkpoint, "--data", data, "--subset", "test"]):
+        code, out, err = check("--json", *arguments)
+        (finding,) = json.loads(out)["checks"]
+        assert (code, err, finding["name"], finding["status"]) == (1, "", "loading", "fail"), (out, err)
+        assert str(data / name) in finding["sentence"] and "\n" not in finding["sentence"]
+
+
+@pytest.mark.parametrize(
+    "codes, words",
+    [
+        (b"#version: 0.2\na b\na b c\n", "invalid line 3 in BPE codes file: a b c"),
+        (b"", "invalid line 1"),
+        (b"#version: 0.2\na \xff\n", "line 2 is not UTF-8"),
+        (b"#version: x\na b\n", "invalid literal"),
+    ],
+)
+def test_codes_that_are_none(
+    codes: bytes,
+    words: str,
+    plain: Plain,  # noqa: F811
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    path = tmp_path / "codes"
+    path.write_bytes(codes)
+    code, out, err = stream(b"a1\n", plain.checkpoint, "--data", plain.bin, "--bpe-codes", path)
+    assert (code, out, err.count("\n")) == (2, "", 1), err
+    assert str(path) in err and words in err
+    assert capsys.readouterr().err == ""

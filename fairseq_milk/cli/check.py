@@ -8,6 +8,7 @@ import time
 from collections import Counter
 from typing import Any, Iterator, List
 
+from ..checkpoints import reason
 from ..checks import FAIL, OK, SKIP, WARN, Finding, Subject, from_checkpoint, from_training, run_checks
 from ..errors import UserError
 from ..version import __version__
@@ -30,6 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """0 if nothing failed, 1 if something did or cannot even be loaded; 2, as in every verb, for a wrong call."""
+    check_call(args)
     logging.getLogger().setLevel(logging.WARNING)
     begun = time.perf_counter()
     findings: List[Finding] = []
@@ -58,17 +60,23 @@ def found(args: argparse.Namespace) -> Iterator[Finding]:
         subject = load(args)
     except UserError as error:
         yield Finding("loading", FAIL, str(error))
+    except Exception as error:  # fairseq's own, of many kinds
+        what = "the training" if args.train is not None else f"{args.checkpoint} with the data of {args.data}"
+        yield Finding("loading", FAIL, f"{what} cannot be loaded: {reason(error)}")
     else:
         yield from run_checks(subject)
 
 
+def check_call(args: argparse.Namespace) -> None:
+    if args.train is None and (args.checkpoint is None or args.data is None):
+        raise ValueError("give a checkpoint and its --data DIR, or --train and the arguments of fairseq-train")
+    if args.train is not None and (args.checkpoint is not None or args.data is not None):
+        raise ValueError("--train takes the place of a checkpoint and --data: give one or the other")
+
+
 def load(args: argparse.Namespace) -> Subject:
     if args.train is not None:
-        if args.checkpoint is not None or args.data is not None:
-            raise ValueError("--train takes the place of a checkpoint and --data: give one or the other")
         return from_training(args.train)
-    if args.checkpoint is None or args.data is None:
-        raise ValueError("give a checkpoint and its --data DIR, or --train and the arguments of fairseq-train")
     return from_checkpoint(args.checkpoint, args.data, args.subset)
 
 

@@ -3,7 +3,7 @@
 from .decoding import DecodingOptions, Hypothesis, translate
 from .generator import AlignedBeamSearch, SimultaneousGenerator, full_read
 from .knobs import DecodingKnobs, add_knobs, check_knobs, configure_head, decoding_options
-from .loading import attention_of, load_model, load_words, refuse_fairseq_models
+from .loading import attention_of, load_model, load_words
 from .session import StreamingSession, Written
 from .words import SourceWords, TargetText, WordSession
 
@@ -26,6 +26,5 @@ __all__ = [
     "full_read",
     "load_model",
     "load_words",
-    "refuse_fairseq_models",
     "translate",
 ]

@@ -1,22 +1,22 @@
 """A trained model, its dictionaries and its text processing, for Python and for the live commands."""
 
+import contextlib
 import glob
+import io
 import os
 from argparse import Namespace
 from typing import Any, Optional, Tuple
 
 from fairseq import checkpoint_utils
 from fairseq.data import encoders
-from fairseq.models import ARCH_MODEL_REGISTRY
-from omegaconf import OmegaConf
 
 from ..attention import SimultaneousAttention
 from ..checkpoints import first_line
 from ..errors import UserError
+from ..files import require_text
+from ..foreign import refuse_foreign
 from ..scoring.records import BPE, SENTENCEPIECE, find_marker
 from .words import Forgetful, SourceWords, TargetText
-
-TASKS = ("simultaneous_translation", "translation")
 
 
 def load_model(checkpoint: str, data: str) -> Tuple[Any, Any]:
@@ -27,17 +27,9 @@ def load_model(checkpoint: str, data: str) -> Tuple[Any, Any]:
     if not os.path.isfile(checkpoint):
         raise UserError(f"there is no checkpoint {checkpoint}")
     overrides = {"data": data}
-    try:
-        state = checkpoint_utils.load_checkpoint_to_cpu(checkpoint, overrides)
-        refuse_fairseq_models(state["cfg"]["model"])
-        refuse_other_tasks(state["cfg"]["task"])
-        models, _, task = checkpoint_utils.load_model_ensemble_and_task([checkpoint], overrides, state=state)
-    except UserError:
-        raise
-    except Exception as error:  # fairseq's own, of many kinds
-        raise UserError(
-            f"{checkpoint} cannot be loaded with the dictionaries of {data}: {first_line(error)}"
-        ) from error
+    state = checkpoint_utils.load_checkpoint_to_cpu(checkpoint, overrides)
+    refuse_foreign(state, checkpoint)
+    models, _, task = checkpoint_utils.load_model_ensemble_and_task([checkpoint], overrides, state=state)
     model = models[0]
     if not isinstance(attention_of(model), SimultaneousAttention):
         raise UserError(f"{checkpoint} is a {type(model).__name__}, not a model of fairseq_milk (--arch milk_rnmt)")
@@ -46,26 +38,6 @@ def load_model(checkpoint: str, data: str) -> Tuple[Any, Any]:
 
 def attention_of(model: Any) -> Any:
     return getattr(getattr(model, "decoder", None), "attention", None)
-
-
-def refuse_fairseq_models(cfg: Any) -> None:
-    """Before one is built: some evaluate their options as Python, which a checkpoint may have brought along."""
-    architecture = getattr(cfg, "_name", None) or getattr(cfg, "arch", None)
-    if architecture is None and OmegaConf.is_config(cfg) and len(cfg) == 1:
-        architecture = next(iter(cfg))  # of a folder of fairseq-hydra-train
-    kind = ARCH_MODEL_REGISTRY.get(architecture)
-    if kind is None or kind.__module__.split(".")[0] == "fairseq":
-        raise UserError(
-            f"'{architecture}' is not a model of fairseq_milk (--arch milk_rnmt and its sizes): "
-            "use --task translation for fairseq's own"
-        )
-
-
-def refuse_other_tasks(cfg: Any) -> None:
-    """The task of a checkpoint is built before its model, and fairseq has many."""
-    name = getattr(cfg, "_name", None) or getattr(cfg, "task", None)
-    if name not in TASKS:
-        raise UserError(f"the task of the checkpoint is '{name}', not {' or '.join(TASKS)}")
 
 
 def load_words(
@@ -100,7 +72,14 @@ def build_bpe(codes: str) -> Any:
     """fairseq's subword_nmt, which would remember every word that it has seen."""
     if not os.path.isfile(codes):
         raise UserError(f"there is no file of BPE codes {codes}")
-    bpe = encoders.build_bpe(Namespace(bpe="subword_nmt", bpe_codes=codes, bpe_separator=BPE))
+    require_text(codes, "the file of BPE codes")
+    said = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(said):
+            bpe = encoders.build_bpe(Namespace(bpe="subword_nmt", bpe_codes=codes, bpe_separator=BPE))
+    except (SystemExit, ValueError) as error:  # subword_nmt prints its reason and leaves
+        reason = said.getvalue().split("\n")[0] or first_line(error)
+        raise UserError(f"the file of BPE codes {codes} cannot be used: {reason}") from error
     bpe.bpe.cache = Forgetful()
     return bpe
 

@@ -1,11 +1,15 @@
 """`--arch milk_rnmt`: the RNMT+ translator with a choice of attention, and its named sizes."""
 
+import os
 from typing import Any, Dict, Optional, Tuple
 
+import torch
+from fairseq import checkpoint_utils, file_utils
 from fairseq.models import FairseqEncoderDecoderModel, register_model, register_model_architecture
 from torch import Tensor, nn
 
 from ..errors import UserError
+from ..foreign import refuse_foreign
 from .config import MilkRNMTConfig
 from .decoder import RNMTDecoder
 from .encoder import BidirectionalRNMTEncoder, RNMTEncoder
@@ -30,15 +34,34 @@ class MilkRNMT(FairseqEncoderDecoderModel):
         encoder_class = BidirectionalRNMTEncoder if options.encoder_bidirectional else RNMTEncoder
         return cls(encoder_class(options, source, source_embedding), RNMTDecoder(options, target, embedding))
 
+    @classmethod
+    def from_pretrained(
+        cls, model_name_or_path: str, checkpoint_file: str = "model.pt", data_name_or_path: str = ".", **kwargs: Any
+    ) -> Any:
+        """fairseq's, which would build any model that a checkpoint names, and not just this one."""
+        folder = file_utils.load_archive_file(model_name_or_path)
+        if folder is None:
+            raise UserError(f"there is no folder or archive {model_name_or_path}")
+        for name in checkpoint_file.split(os.pathsep):
+            path = os.path.join(folder, name)
+            if not os.path.isfile(path):
+                raise UserError(f"there is no checkpoint {path}")
+            refuse_foreign(checkpoint_utils.load_checkpoint_to_cpu(path), path)
+        return super().from_pretrained(folder, checkpoint_file, data_name_or_path, **kwargs)
+
     def load_state_dict(self, state_dict: Dict[str, Any], *args: Any, **kwargs: Any) -> Any:
         """fairseq's, which lists every parameter that does not fit; here a sentence names the first."""
         try:
-            return super().load_state_dict(state_dict, *args, **kwargs)
+            result = super().load_state_dict(state_dict, *args, **kwargs)
         except RuntimeError as error:
             reason = str(error).splitlines()[1:2] or [str(error)]
             raise UserError(
                 f"the checkpoint does not fit the dictionaries or the size of this model: {reason[0].strip()}"
             ) from error
+        for name, parameter in self.named_parameters():
+            if not torch.isfinite(parameter).all():
+                raise UserError(f"the parameter {name} is not finite: the training has diverged before it was saved")
+        return result
 
     num_updates = 0
 

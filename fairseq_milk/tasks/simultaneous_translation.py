@@ -18,8 +18,10 @@ from omegaconf import II, open_dict
 from omegaconf.errors import OmegaConfBaseException
 
 from ..attention import ATTENTIONS
+from ..checkpoints import first_line
 from ..errors import UserError, require
 from ..files import require_text
+from ..foreign import refuse_fairseq_models
 from ..generation import (
     AlignedBeamSearch,
     DecodingKnobs,
@@ -27,12 +29,12 @@ from ..generation import (
     SimultaneousGenerator,
     attention_of,
     full_read,
-    refuse_fairseq_models,
 )
 from ..generation.knobs import check_knobs, configure_head, decoding_options
 from ..generation.results import Results, remove_old
 from ..scoring import LATENCY, Record
 from ..scoring.scorer import SimultaneousScorerConfig
+from .data_files import check_data_files
 from .dictionary import QuickDictionary
 
 logger = logging.getLogger(__name__)
@@ -85,19 +87,25 @@ class SimultaneousTranslationTask(TranslationTask):
             raise UserError(f"there is no data directory {data}: run fairseq-preprocess --destdir {data} first")
         if cfg.source_lang is None and infer_language_pair(data)[0] is None:
             raise UserError(f"there is no data set in {data}: run fairseq-preprocess, or give the languages, -s and -t")
-        try:
-            return super().setup_task(cfg, **kwargs)
-        except FileNotFoundError as error:
-            raise UserError(f"there is no dictionary {error.filename}: run fairseq-preprocess first") from error
+        return super().setup_task(cfg, **kwargs)
 
     @classmethod
     def load_dictionary(cls, filename: str) -> QuickDictionary:
-        dictionary: QuickDictionary = QuickDictionary.load(filename)
+        try:
+            dictionary: QuickDictionary = QuickDictionary.load(filename)
+        except FileNotFoundError as error:
+            raise UserError(f"there is no dictionary {filename}: run fairseq-preprocess first") from error
+        except Exception as error:  # fairseq's own, of many kinds
+            raise UserError(f"{filename} is no dictionary of fairseq-preprocess: {first_line(error)}") from error
         return dictionary
 
-    def load_dataset(self, split: str, *args: Any, **kwargs: Any) -> None:
+    def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **kwargs: Any) -> None:
         try:
-            super().load_dataset(split, *args, **kwargs)
+            for folder in utils.split_paths(self.cfg.data):
+                check_data_files(folder, split, combine)
+            super().load_dataset(split, epoch, combine, **kwargs)
+        except UserError:
+            raise
         except FileNotFoundError as error:
             raise UserError(f"there is no data set '{split}' in {self.cfg.data}: run fairseq-preprocess") from error
         except (AssertionError, ValueError) as error:  # sides of different lengths; fairseq cannot open an empty one
