@@ -3,7 +3,7 @@
 import json
 import math
 from pathlib import Path
-from typing import Any, Dict
+from typing import Any, Dict, List
 
 import pytest
 
@@ -151,7 +151,7 @@ def test_every_latency_has_an_interval(run: Run, kept: Any) -> None:
     """Also where a sweep has kept intervals of DAL alone."""
     latency = {"AP": 0.5, "AL": 3.0, "DAL": 4.0, "signature": "unit:subword"}
     run.summary.write_text(json.dumps({"sentences": 40, "BLEU": None, "latency": latency}))
-    lines = [{"id": n, "AP": 0.4 + n % 3 / 10, "AL": 2.0 + n % 3, "DAL": 3.0 + n % 3} for n in range(40)]
+    lines: List[Any] = [{"id": n, "AP": 0.4 + n % 3 / 10, "AL": 2.0 + n % 3, "DAL": 3.0 + n % 3} for n in range(40)]
     lines.append({"id": 40, "AP": None, "AL": None, "DAL": None})
     run.summary.with_suffix(".jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     if kept is not None:
