@@ -11,6 +11,7 @@ from typing import Any, List, Sequence
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from matplotlib.figure import Figure
@@ -70,11 +71,15 @@ def test_the_same_picture_is_the_same_file(tmp_path: Path) -> None:
     assert draw("a") == draw("b")
 
 
-def svg_texts(figure: Figure) -> List[str]:
-    """What is written in the picture, as a reader of XML sees it; nothing in it can act."""
+def svg(figure: Figure) -> bytes:
     file = io.BytesIO()
     write(figure, file, "svg")
-    root = ElementTree.fromstring(file.getvalue())
+    return file.getvalue()
+
+
+def svg_texts(figure: Figure) -> List[str]:
+    """What is written in the picture, as a reader of XML sees it; nothing in it can act."""
+    root = ElementTree.fromstring(svg(figure))
     names = {element.tag.rpartition("}")[2] for element in root.iter()}
     assert not names & {"script", "foreignObject", "image", "a", "iframe"}, names
     return ["".join(element.itertext()) for element in root.iter("{http://www.w3.org/2000/svg}text")]
@@ -97,6 +102,23 @@ def test_panels_beside_each_other_and_mistakes_in_red(tmp_path: Path) -> None:
     colours = [label.get_color() for label in figure.axes[1].get_yticklabels()]
     assert [colour == "#C00000" for colour in colours] == wrong
     assert inked(save(figure, tmp_path / "two", ["png"])[0]) > 0.02
+
+
+@pytest.mark.parametrize("kind", [list, np.array, torch.tensor])
+def test_diagram_of_any_kind_of_array(kind: Any) -> None:
+    """The picture is that of the lists, whether or not gradients and single tensors come along."""
+    square = [[1 / 7] * 7] * 7
+    wrong = [token == "buys" for token in TARGET]
+    lists = schedule_diagram(SOURCE, TARGET, DELAYS, square, DELAYS, wrong, "a")
+    arrays = schedule_diagram(
+        np.array(SOURCE), np.array(TARGET), kind(DELAYS), kind(square), kind(DELAYS), kind(wrong), "a"
+    )
+    rows = schedule_diagram(SOURCE, TARGET, list(kind(DELAYS)), [kind(row) for row in square], kind(DELAYS), wrong, "a")
+    assert svg(arrays) == svg(rows) == svg(lists)
+
+
+def test_diagram_of_weights_with_gradients() -> None:
+    schedule_diagram(SOURCE, TARGET, torch.tensor(DELAYS), torch.rand(7, 7, requires_grad=True))
 
 
 @pytest.mark.parametrize("delays", [[0, 1, 2], [1, 1, 1], [3, 3, 3]], ids=str)
@@ -303,6 +325,15 @@ def test_histogram_counts_sentences() -> None:
     heights = [[bar.get_height() for bar in bars] for bars in figure.axes[0].containers]
     assert heights == [[0, 75, 0, 25], [0, 0, 100]]
     assert any("MILk (mean 1.5" in text for text in svg_texts(figure))
+
+
+@pytest.mark.parametrize("kind", [list, np.array, torch.tensor])
+def test_histogram_of_any_kind_of_array(kind: Any) -> None:
+    assert delay_shares(kind([1, 1, 1, 3])).tolist() == [0, 75, 0, 25]
+    figure = delay_histogram({"MILk": kind([1, 1, 1, 3]), "wait-2": list(kind([2, 2]))})
+    assert any("MILk (mean 1.5, s.d. 0.9)" in text for text in svg_texts(figure))
+    with pytest.raises(ValueError, match="a has no sentence"):
+        delay_histogram({"a": kind([])})
 
 
 @pytest.mark.parametrize("delays, message", [({}, "nothing to draw"), ({"a": []}, "a has no sentence with a delay")])

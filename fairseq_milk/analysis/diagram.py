@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from ..scoring.records import Record
+from .arrays import Booleans, Integers, Matrix, Strings, as_lists
 from .drawing import ORANGE, literal, style, text_width, visible
 
 EOS = "⟨/s⟩"
@@ -26,19 +27,19 @@ PATH, HEAD, READ, UNREAD = "#9BC3E0", "#111111", "#B8B8B8", "#D0D0D0"
 
 
 class Panel(NamedTuple):
-    """One sentence as one system translated it.
+    """One sentence as one system translated it, in lists, numpy arrays or torch tensors.
 
     source, target: tokens, with EOS if the delays count it.  delays: g_i, one for each target token, at most
     len(source).  attention: beta_i, one row a target token, as long as its prefix or as the source.  best: the earliest
     delays that are possible.  wrong: which target tokens to show as mistakes.
     """
 
-    source: Sequence[str]
-    target: Sequence[str]
-    delays: Sequence[int]
-    attention: Optional[Sequence[Sequence[float]]] = None
-    best: Optional[Sequence[int]] = None
-    wrong: Optional[Sequence[bool]] = None
+    source: Strings
+    target: Strings
+    delays: Integers
+    attention: Optional[Matrix] = None
+    best: Optional[Integers] = None
+    wrong: Optional[Booleans] = None
     title: str = ""
 
     @classmethod
@@ -47,12 +48,15 @@ class Panel(NamedTuple):
         target = [*record.hypothesis, EOS][: len(record.delays)]
         return cls([*record.source, EOS], target, record.delays, record.attention, title=title)
 
+    def as_lists(self) -> "Panel":
+        return Panel(*map(as_lists, self))
+
     def check(self) -> None:
         for name in ("delays", "attention", "best", "wrong"):
             values = getattr(self, name)
             if values is not None and len(values) != len(self.target):
                 raise ValueError(f"one each is needed for {len(self.target)} target tokens, got {len(values)} {name}")
-        if not self.target:
+        if not len(self.target):
             raise ValueError("a sentence without target tokens cannot be drawn")
         if max(len(self.source), len(self.target)) > LONGEST:
             raise ValueError(f"a sentence of more than {LONGEST} tokens cannot be drawn")
@@ -65,12 +69,12 @@ class Panel(NamedTuple):
 
 
 def schedule_diagram(
-    source: Sequence[str],
-    target: Sequence[str],
-    delays: Sequence[int],
-    attention: Optional[Sequence[Sequence[float]]] = None,
-    best: Optional[Sequence[int]] = None,
-    wrong: Optional[Sequence[bool]] = None,
+    source: Strings,
+    target: Strings,
+    delays: Integers,
+    attention: Optional[Matrix] = None,
+    best: Optional[Integers] = None,
+    wrong: Optional[Booleans] = None,
     title: str = "",
 ) -> Figure:
     """One sentence; the arguments are those of `Panel`."""
@@ -79,6 +83,7 @@ def schedule_diagram(
 
 def schedule_diagrams(panels: Sequence[Panel], title: str = "") -> Figure:
     """Several systems side by side."""
+    panels = [panel.as_lists() for panel in panels]
     for panel in panels:
         panel.check()
     if not panels:
@@ -100,7 +105,7 @@ def schedule_diagrams(panels: Sequence[Panel], title: str = "") -> Figure:
     return figure
 
 
-def longest(tokens: Sequence[str]) -> int:
+def longest(tokens: Strings) -> int:
     return max((text_width(shown(token)) for token in tokens), default=0)
 
 
@@ -136,7 +141,7 @@ def _label(axes: Any, panel: Panel) -> None:
     axes.set_xticks(range(len(panel.source)), [literal(shown(token)) for token in panel.source], rotation=55, ha="left",
                     rotation_mode="anchor")  # fmt: skip
     axes.set_yticks(range(len(panel.target)), [literal(shown(token)) for token in panel.target])
-    for text, wrong in zip(axes.get_yticklabels(), panel.wrong or []):
+    for text, wrong in zip(axes.get_yticklabels(), [] if panel.wrong is None else panel.wrong):
         if wrong:
             text.set_color("#C00000")
             text.set_fontweight("bold")
@@ -167,7 +172,7 @@ def staircase(head: np.ndarray) -> List[np.ndarray]:
     return [np.repeat(head, 2)[:-1], np.repeat(np.arange(len(head)), 2)[1:]]
 
 
-def attention_grid(attention: Optional[Sequence[Sequence[float]]], rows: int, columns: int) -> np.ndarray:
+def attention_grid(attention: Optional[Matrix], rows: int, columns: int) -> np.ndarray:
     """(rows, columns) in [0, 1], zero where nothing is known."""
     weights = np.zeros((rows, columns))
     for i, row in enumerate(attention if attention is not None else []):

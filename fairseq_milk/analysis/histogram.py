@@ -1,19 +1,21 @@
 """The paper's histogram of initial delays: how many source tokens are read before the first target token is written."""
 
-from typing import Any, Mapping, Sequence
+from typing import Any, Mapping
 
 import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
 
+from .arrays import Integers, as_lists
 from .drawing import legend_label, literal, style, style_of
 
 HATCHES = ("", "////", "....", "xxxx", "\\\\\\\\", "++++", "oo")  # tell the systems apart in print
 ROOM = 0.86  # of the distance between two delays, taken by their bars
 
 
-def delay_histogram(delays: Mapping[str, Sequence[int]], title: str = "") -> Figure:
+def delay_histogram(delays: Mapping[str, Integers], title: str = "") -> Figure:
     """delays: system -> g_1 of each sentence.  Bars side by side, in per cent of the system's sentences."""
+    delays = {name: as_lists(values) for name, values in delays.items()}
     for name, values in delays.items():
         if not len(values):
             raise ValueError(f"{name} has no sentence with a delay")
@@ -41,10 +43,10 @@ def delay_histogram(delays: Mapping[str, Sequence[int]], title: str = "") -> Fig
     return figure
 
 
-def delay_shares(delays: Sequence[int]) -> np.ndarray:
+def delay_shares(delays: Integers) -> np.ndarray:
     """Per cent of the sentences with delay 0, 1, 2, ..."""
-    return np.bincount(np.asarray(delays, dtype=int)) * (100.0 / len(delays))
+    return np.bincount(np.asarray(as_lists(delays), dtype=int)) * (100.0 / len(delays))
 
 
-def _label(name: str, delays: Sequence[int]) -> str:
-    return f"{name} (mean {np.mean(delays):.1f}, s.d. {np.std(delays):.1f})"
+def _label(name: str, delays: Integers) -> str:
+    return f"{name} (mean {np.mean(as_lists(delays)):.1f}, s.d. {np.std(as_lists(delays)):.1f})"
