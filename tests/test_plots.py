@@ -2,21 +2,26 @@
 
 import html
 import io
+import re
 import subprocess
 import sys
 import warnings
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
-from typing import Any, List, Sequence
+from typing import Any, Iterator, List, Sequence
 
 import numpy as np
 import pytest
 import torch
+from fontTools.fontBuilder import FontBuilder  # type: ignore[import-untyped]
+from fontTools.pens.ttGlyphPen import TTGlyphPen  # type: ignore[import-untyped]
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from matplotlib import font_manager
 from matplotlib.figure import Figure
 from PIL import Image
 
+from fairseq_milk.analysis import drawing
 from fairseq_milk.analysis.diagram import (
     EOS,
     LETTERS,
@@ -145,6 +150,78 @@ def test_every_script_in_every_format_without_a_warning(suffix: str) -> None:
         write(
             schedule_diagram(tokens, tokens, range(1, len(tokens) + 1), title=tokens[0]), io.BytesIO(), suffix, dpi=60
         )
+
+
+def test_a_viewer_without_the_fonts_takes_one_of_the_same_kind() -> None:
+    root = ElementTree.fromstring(svg(schedule_diagram(SOURCE, TARGET, DELAYS)))
+    fonts = [node.attrib["style"] for node in root.iter("{http://www.w3.org/2000/svg}text")]
+    assert fonts and all(re.search(r"'DejaVu Sans'.*, sans-serif(;|$)", font) for font in fonts), fonts[0]
+
+
+@pytest.fixture
+def dejavu_alone(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """As on a machine without other fonts."""
+    known = [font for font in font_manager.fontManager.ttflist if font.name == "DejaVu Sans"]
+    monkeypatch.setattr(font_manager.fontManager, "ttflist", known)
+    monkeypatch.setattr(font_manager, "findSystemFonts", lambda *args, **kwargs: [])
+    for cached in (drawing.installed_fonts, drawing.letters_of):
+        cached.cache_clear()
+    yield
+    for cached in (drawing.installed_fonts, drawing.letters_of):
+        cached.cache_clear()
+
+
+@pytest.mark.usefixtures("dejavu_alone")
+def test_letters_that_no_font_has_are_named_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    tokens = ["犬", "犬", "中文字", "한국어", "हिन्दी", "🐕\u200d🦺", "собака", "e\u0301"]
+    figure = schedule_diagram(tokens, tokens, range(1, 9), title="$犬$")
+    save(figure, tmp_path / "a", FORMATS)
+    (record,) = caplog.records
+    said = record.getMessage()
+    assert record.levelname == "WARNING" and len(said.splitlines()) == 1
+    assert "犬中文字" in said and "(CJK, Devanagari, Hangul, symbols)" in said and "fonts-noto-cjk" in said
+    assert not set("собака$\u0301\u200d") & set(said.split(" (")[0])
+    assert "a.png" in said and "a.pdf" in said and "a.svg" not in said
+
+
+@pytest.mark.usefixtures("dejavu_alone")
+def test_nothing_is_said_of_letters_that_are_shown(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    save(schedule_diagram(["犬"], ["x"], [1]), tmp_path / "viewer", ["svg"])
+    save(schedule_diagram(["$5", "كلب", "собака", "עברית", *NASTY], ["⟨/s⟩"], [1]), tmp_path / "here", ["png"])
+    assert not caplog.records
+
+
+@pytest.mark.usefixtures("dejavu_alone")
+def test_a_font_is_found_as_soon_as_it_is_installed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """matplotlib keeps a list of the fonts from its first day."""
+    broken = tmp_path / "broken.ttf"
+    broken.write_bytes(b"no font")
+    new = [str(broken), dog_font(tmp_path / "dog.ttf")]
+    monkeypatch.setattr(font_manager, "findSystemFonts", lambda *args, **kwargs: new)
+    save(schedule_diagram(["犬"], ["x"], [1]), tmp_path / "dog", ["png", "pdf"])
+    assert not caplog.records
+
+
+def dog_font(path: Path) -> str:
+    """A font by the name of Noto's, with the one letter."""
+    pen = TTGlyphPen(None)
+    pen.moveTo((0, 0))
+    pen.lineTo((500, 900))
+    pen.lineTo((900, 0))
+    pen.closePath()
+    font = FontBuilder(1000, isTTF=True)
+    font.setupGlyphOrder([".notdef", "dog"])
+    font.setupCharacterMap({ord("犬"): "dog"})
+    font.setupGlyf({".notdef": pen.glyph(), "dog": pen.glyph()})
+    font.setupHorizontalMetrics({".notdef": (1000, 0), "dog": (1000, 0)})
+    font.setupHorizontalHeader(ascent=900, descent=-100)
+    font.setupNameTable({"familyName": "Noto Sans CJK JP", "styleName": "Regular"})
+    font.setupOS2()
+    font.setupPost()
+    font.save(path)
+    return str(path)
 
 
 @settings(max_examples=12)
@@ -305,6 +382,15 @@ def test_spellings_of_a_name_share_a_colour() -> None:
     looks = list(style_of(shipped).values())
     assert len(set(looks)) == len({marker for _, marker in looks}) == len(shipped)
     assert len(style_of(map(str, range(100)))) == 100
+
+
+def test_the_colour_of_a_mechanism_belongs_to_it_alone() -> None:
+    """Also where the mechanism is not in the picture: one compares pictures."""
+    mechanisms = {colour for colour, _ in style_of(["milk", "wait-k", "monotonic", "mocha", "soft"]).values()}
+    others = style_of(map(str, range(100)))
+    assert len(mechanisms) == 5 and not mechanisms & {colour for colour, _ in others.values()}
+    first = [others[str(n)] for n in range(40)]
+    assert len(set(first)) == 40 and len({marker for _, marker in first[:8]}) == 8
 
 
 @given(st.lists(st.builds(Point, st.integers(0, 9), st.integers(0, 9)), max_size=12))

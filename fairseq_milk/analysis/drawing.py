@@ -1,38 +1,52 @@
 """What the pictures share: text shown as it is, fonts that have its letters, and files that are always the same."""
 
+import logging
 import re
 import unicodedata
 import warnings
+from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
-from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple, Union
+from typing import Any, Dict, FrozenSet, Iterable, Iterator, List, Optional, Sequence, Tuple, Union
 
 import matplotlib
 from matplotlib import font_manager
 from matplotlib.figure import Figure
+from matplotlib.text import Text
 
+logger = logging.getLogger(__name__)
 FORMATS = ("png", "svg", "pdf")
 
-# Okabe and Ito's colours, told apart by the colour-blind
+# Okabe and Ito's colours, told apart by the colour-blind, and four of Tol's that go with them
 BLUE, ORANGE, GREEN, PINK, AMBER, SKY, BLACK = (
     "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000",
 )  # fmt: skip
+INDIGO, WINE, OLIVE, GREY = "#332288", "#882255", "#999933", "#888888"
 
-COLOURS = (BLUE, ORANGE, GREEN, PINK, AMBER, SKY, BLACK)
-MARKERS = "os^DvPX*<>p"
+# Markers tell the systems apart in print.  The mechanisms have looks of their own, whose colours nobody else gets.
+FAMILIES = {
+    "milk": (BLUE, "o"),
+    "waitk": (ORANGE, "s"),
+    "monotonic": (GREEN, "^"),
+    "mocha": (PINK, "D"),
+    "soft": (AMBER, "v"),
+}
+_COLOURS, _MARKERS = (SKY, BLACK, WINE, OLIVE, INDIGO, GREY), "PXp<>dh*8^osv"  # of the others: 6 and 13, coprime
 
-# Markers tell the systems apart in print; the first looks belong to the mechanisms.  No two are alike until all 77 are
-# taken, and the first eleven have a marker each.
-STYLES: Tuple[Tuple[str, str], ...] = tuple(
-    (COLOURS[n % len(COLOURS)], MARKERS[n % len(MARKERS)]) for n in range(len(COLOURS) * len(MARKERS))
+# No two are alike, and the first nine have markers that no mechanism has
+OTHERS: Tuple[Tuple[str, str], ...] = tuple(
+    (_COLOURS[n % len(_COLOURS)], _MARKERS[n % len(_MARKERS)]) for n in range(len(_COLOURS) * len(_MARKERS))
 )
-
-FAMILIES = ("milk", "waitk", "monotonic", "mocha", "soft")
 
 # The first has Latin, Greek, Cyrillic, Arabic and Hebrew; of the others, those that are installed
 FONTS = (
-    "DejaVu Sans", "Noto Sans CJK JP", "Noto Sans CJK SC", "WenQuanYi Zen Hei", "Noto Sans", "Noto Sans Devanagari",
-    "Noto Sans Arabic", "Noto Emoji", "Arial Unicode MS",
+    "DejaVu Sans", "Noto Sans CJK JP", "Noto Sans CJK SC", "Noto Sans SC", "Noto Sans KR", "Noto Sans JP",
+    "WenQuanYi Zen Hei", "Droid Sans Fallback", "Noto Sans", "Noto Sans Devanagari", "Noto Sans Arabic",
+    "Noto Sans Hebrew", "Noto Sans Thai", "Noto Sans Georgian", "Noto Sans Armenian", "Noto Sans Bengali",
+    "Noto Sans Tamil", "Noto Sans Telugu", "Noto Sans Gujarati", "Noto Sans Khmer", "Noto Sans Myanmar",
+    "Noto Sans Ethiopic", "Noto Emoji", "FreeSans", "Arial Unicode MS", "Unifont",
 )  # fmt: skip
+LETTERS = 12  # that a warning names, at most
 
 # What XML cannot hold and no font shows: control characters, halves of surrogate pairs, non-characters
 _INVISIBLE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
@@ -62,17 +76,18 @@ def text_width(text: str) -> int:
 
 
 def style_of(names: Iterable[str]) -> Dict[str, Tuple[str, str]]:
-    """name -> its colour and marker: in every picture the same for a mechanism, those after them for other names.
+    """name -> its colour and marker: in every picture the same for a mechanism, those of nobody for other names.
 
-    Spellings of one name share them: 'waitk' and 'wait-k (paper)'.
+    Spellings of one name share them: 'waitk' and 'wait-k (paper)'.  Of several systems of one mechanism, the first has
+    its look.
     """
     names = list(names)
     taken: Dict[str, Tuple[str, str]] = {}
     for key in sorted(dict.fromkeys(map(_plain, names)), key=lambda key: _family(key) is None):
         family = _family(key)
-        own = [] if family is None else [STYLES[family]]
-        free = [look for look in (*own, *STYLES[len(FAMILIES) :]) if look not in taken.values()]
-        taken[key] = free[0] if free else STYLES[len(taken) % len(STYLES)]
+        own = [] if family is None else [FAMILIES[family]]
+        free = [look for look in (*own, *OTHERS) if look not in taken.values()]
+        taken[key] = free[0] if free else OTHERS[len(taken) % len(OTHERS)]
     return {name: taken[_plain(name)] for name in names}
 
 
@@ -80,32 +95,96 @@ def _plain(name: str) -> str:
     return re.sub(r" \(paper\)$|[-_ ]", "", name).casefold()
 
 
-def _family(plain: str) -> Optional[int]:
-    return next((n for n, family in enumerate(FAMILIES) if plain.startswith(family)), None)
+def _family(plain: str) -> Optional[str]:
+    return next((family for family in FAMILIES if plain.startswith(family)), None)
+
+
+# ---- fonts ----------------------------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=None)
+def installed_fonts() -> Tuple[str, ...]:
+    """Those of FONTS.  Also those that were installed after matplotlib made its list, which it keeps in a file."""
+    known = {font.fname for font in font_manager.fontManager.ttflist}
+    for path in sorted(set(font_manager.findSystemFonts()) - known):
+        try:
+            font_manager.fontManager.addfont(path)
+        except Exception:  # matplotlib, too, passes over what it cannot read
+            continue
+    names = {font.name for font in font_manager.fontManager.ttflist}
+    return tuple(name for name in FONTS if name in names)
+
+
+@lru_cache(maxsize=None)
+def letters_of(font: str) -> FrozenSet[int]:
+    path = font_manager.findfont(font_manager.FontProperties(family=font))
+    return frozenset(font_manager.get_font(path).get_charmap())
+
+
+def missing_letters(figure: Figure) -> List[str]:
+    """What the figure says in letters that no installed font has, in their order."""
+    texts: Iterable[Any] = figure.findobj(Text)
+    letters = dict.fromkeys("".join(text.get_text() for text in texts))
+    fonts = [letters_of(font) for font in installed_fonts()]
+    shown = [letter for letter in letters if unicodedata.category(letter)[0] not in "CZ"]  # controls, spaces
+    return [letter for letter in shown if not any(ord(letter) in font for font in fonts)]
+
+
+def _script(letter: str) -> str:
+    """CJK, Devanagari; 'symbols' for a dog, whose name in Unicode does not begin with a script."""
+    first = unicodedata.name(letter, "unknown").split()[0]
+    is_script = unicodedata.category(letter)[0] in "LM"
+    return "symbols" if not is_script else first if first == "CJK" else first.capitalize()
+
+
+def _say_missing(figure: Figure, paths: Sequence[Path]) -> None:
+    letters = missing_letters(figure)
+    if letters:
+        named = "".join(letters[:LETTERS]) + ("…" if len(letters) > LETTERS else "")
+        scripts = ", ".join(sorted(set(map(_script, letters)), key=str.casefold))
+        logger.warning(
+            f"no font on this machine has {named} ({scripts}), boxes in {' and '.join(map(str, paths))}: install fonts "
+            "such as Noto (Debian: fonts-noto-cjk for Chinese, Japanese and Korean, fonts-noto-core for others), or "
+            "write an SVG"
+        )
+
+
+# ---- files ----------------------------------------------------------------------------------------------------------
 
 
 def style() -> Dict[str, Any]:
     """For matplotlib.rc_context, around drawing and saving alike."""
-    installed = {font.name for font in font_manager.fontManager.ttflist}
     return {
-        "font.family": [name for name in FONTS if name in installed] or ["sans-serif"],
+        "font.family": [*installed_fonts(), "sans-serif"],  # the last is for viewers of an SVG that have none of them
+        "font.sans-serif": ["DejaVu Sans"],
         "text.usetex": False,  # a token with a backslash is not a command
         "svg.fonttype": "none",  # text stays text: it can be searched, and the viewer's fonts have all letters
         "svg.hashsalt": "fairseq_milk",  # the same file for the same picture
     }
 
 
+@contextmanager
+def house_style() -> Iterator[None]:
+    """`style`, without matplotlib's warnings, one a letter, of what `save` says in a sentence."""
+    with matplotlib.rc_context(style()), warnings.catch_warnings():
+        for message in ("Glyph .* missing from", "Matplotlib currently does not support"):
+            warnings.filterwarnings("ignore", message=message, category=UserWarning)
+        yield
+
+
 def save(figure: Figure, stem: Union[str, Path], formats: Sequence[str] = ("png", "svg"), dpi: int = 150) -> List[Path]:
-    """STEM.png and STEM.svg.  A letter that no font has becomes a box in the PNG and the PDF, without a warning."""
+    """STEM.png and STEM.svg.  A letter that no font has becomes a box in the PNG and the PDF, which is said."""
     paths = [Path(f"{stem}.{suffix}") for suffix in formats]
     for path, suffix in zip(paths, formats):
         write(figure, path, suffix, dpi)
+    boxed = [path for path, suffix in zip(paths, formats) if suffix != "svg"]
+    if boxed:
+        _say_missing(figure, boxed)
     return paths
 
 
 def write(figure: Figure, file: Any, suffix: str, dpi: int = 150) -> None:
     """To a path or an open binary file.  Without a date: the same picture is the same file."""
     dates: Dict[str, Any] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
-    with matplotlib.rc_context(style()), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Glyph .* missing from", category=UserWarning)
+    with house_style():
         figure.savefig(file, format=suffix, dpi=dpi, facecolor="white", metadata=dates.get(suffix))
