@@ -8,7 +8,7 @@ import sys
 import warnings
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
-from typing import Any, Iterator, List, Sequence
+from typing import Any, Dict, Iterator, List, Sequence
 
 import numpy as np
 import pytest
@@ -19,6 +19,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from matplotlib import font_manager
 from matplotlib.figure import Figure
+from matplotlib.text import Text
+from matplotlib.transforms import Bbox
 from PIL import Image
 
 from fairseq_milk.analysis import drawing
@@ -35,6 +37,7 @@ from fairseq_milk.analysis.diagram import (
 from fairseq_milk.analysis.drawing import FORMATS, legend_label, literal, save, style_of, text_width, visible, write
 from fairseq_milk.analysis.histogram import delay_histogram, delay_shares
 from fairseq_milk.analysis.plane import Point, pareto_front, quality_latency_plane
+from fairseq_milk.analysis.systems import paper_curves
 from fairseq_milk.scoring import Record
 
 SOURCE = ["weil", "john", "smith", "den", "hund", "kauft", "</s>"]
@@ -351,6 +354,80 @@ def test_labels_do_not_hide_each_other() -> None:
     labels: List[Any] = list(figure.axes[0].texts)
     places = {label.xyann for label in labels if label.get_text()}
     assert len(places) == 4
+
+
+ELEVEN = ["milk", "wait-k", "monotonic", "mocha", "soft", "offline", "noise", "unpreserved", "a", "b", "c"]
+
+
+def crowd() -> Dict[str, List[Point]]:
+    """Eleven systems close to each other, with bars and a long label near the left edge, over the paper's range."""
+    rng = np.random.default_rng(1)
+    systems: Dict[str, List[Point]] = {}
+    for name in ELEVEN:
+        for n in range(1 + len(name) % 4):
+            x, y = rng.uniform(2, 16), rng.uniform(24, 42)
+            systems.setdefault(name, []).append(Point(x, y, f"λ=0.{n}", (x - 0.2, x + 0.2), (y - 1.5, y + 1.5)))
+    systems["wait-k"] += [Point(1.5, 23, "k=2,max-update=300", (1.4, 1.6), (22, 24)), Point(28, 30, "noise=6,n=100")]
+    return systems
+
+
+def laid_out(figure: Figure, dpi: float) -> Any:
+    """The axes as they are when the picture is saved with so many dots an inch."""
+    figure.set_dpi(dpi)
+    figure.draw_without_rendering()
+    return figure.axes[0]
+
+
+def boxes_of_labels(axes: Any) -> Dict[str, Bbox]:
+    return {f"{n} {text.get_text()}": Text.get_window_extent(text) for n, text in enumerate(axes.texts)}
+
+
+@pytest.mark.parametrize("dpi", [72, 150])  # of an SVG or PDF, and of a PNG
+@pytest.mark.parametrize("size", [(6.8, 4.6), (4.6, 3.5)], ids=str)
+def test_a_crowded_plane_can_be_read(size: Any, dpi: float) -> None:
+    """Every label is there, inside the axes and on no other label; the legend is beside the data, inside the page."""
+    systems, paper = crowd(), paper_curves("deen", "dal")
+    figure = quality_latency_plane(systems, Point(3, 44, "limit"), overlay=paper, size=size)
+    axes = laid_out(figure, dpi)
+    labels = boxes_of_labels(axes)
+    assert len(labels) == sum(map(len, systems.values()))
+    for name, box in labels.items():
+        assert inside(box, axes.get_window_extent()), name
+        assert not [other for other in labels if other != name and box.overlaps(labels[other])], name
+    (legend,) = figure.legends
+    page, covered = Bbox.from_bounds(0, 0, *figure.get_size_inches() * dpi), legend.get_window_extent()
+    assert inside(covered, page)
+    assert len(legend.get_texts()) == len(systems) + len(paper) + 2  # the limit and the Pareto front
+    for points in (*systems.values(), *paper.values()):
+        assert not covered.count_contains(axes.transData.transform([point[:2] for point in points]))
+    assert not covered.overlaps(axes.get_window_extent())
+    assert axes.get_window_extent().height > 0.7 * size[1] * dpi  # the legend takes nothing from the curves
+
+
+def inside(box: Bbox, outer: Bbox) -> bool:
+    return outer.x0 <= box.x0 and box.x1 <= outer.x1 and outer.y0 <= box.y0 and box.y1 <= outer.y1
+
+
+def test_a_label_keeps_off_the_bars() -> None:
+    """The first corner of the low point is on the bar of its neighbour."""
+    systems = {"a": [Point(5, 10, "k=5")], "b": [Point(5.3, 9, "", None, (2, 12)), Point(0, 0), Point(10, 20)]}
+    axes = laid_out(quality_latency_plane(systems), 100)
+    (label,) = boxes_of_labels(axes).values()
+    (x, low), (_, high) = axes.transData.transform([(5.3, 2), (5.3, 12)])
+    assert not label.overlaps(Bbox.from_extents(x - 1, low, x + 1, high))
+
+
+def test_a_label_at_the_edge_stays_on_the_axes() -> None:
+    systems = {"a": [Point(0, 0, "wait-k=2,max-update=300"), Point(9, 9, "wait-k=4,max-update=600"), Point(9, 0, "x")]}
+    axes = laid_out(quality_latency_plane(systems, size=(3.2, 2.6)), 100)
+    labels = boxes_of_labels(axes)
+    assert len(labels) == 3 and all(inside(box, axes.get_window_extent()) for box in labels.values())
+
+
+def test_a_label_wider_than_the_axes_or_of_a_hidden_point_is_dropped() -> None:
+    systems = {"a": [Point(1, 1, "hidden"), Point(2, 20, "x" * 200), Point(3, 30, "k=3")]}
+    axes = quality_latency_plane(systems, quality_from=10).axes[0]
+    assert [text.get_text() for text in axes.texts] == ["k=3"]
 
 
 def test_empty_plane(tmp_path: Path) -> None:

@@ -1,16 +1,18 @@
 """The quality-latency plane: one curve a system, the Pareto front and, where it is known, the limit."""
 
+import math
 from typing import Any, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-import matplotlib
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from .drawing import legend_label, literal, style, style_of, text_width, visible
+from .drawing import house_style, legend_label, literal, style_of
+from .labels import Box, Obstacle, along, around, choose_place
 
 STAR = "#F0C000"
 FONT = 8  # of the labels
-CORNERS = ((4, -4), (4, 4), (-4, 4), (-4, -4), (4, -14), (-4, -14), (4, 14), (-4, 14))  # from the point, in order
-Box = Tuple[float, float, float, float]  # left, bottom, right, top
+MARKER, LIMIT, CAP = 3.5, 9.0, 2.5  # half the size of a point, of the star and of a bar's cap
+ENTRIES = 6  # of the legend beside each other, at most
 Range = Tuple[float, float]  # from, to
 
 
@@ -46,15 +48,16 @@ def quality_latency_plane(
     overlay: Optional[Curves] = None,
     size: Tuple[float, float] = (6.8, 4.6),
 ) -> Figure:
-    """The points of a system are joined from left to right, those that nothing beats by a grey line of steps.
+    """The points of a system are joined from left to right, those that nothing beats by a grey line of steps.  The
+    legend is below.
 
     best: the limit, drawn as a star.  quality_from: where the vertical axis begins; points below it are not shown.
     overlay: curves of others to compare with, dashed and light, in the colours of the systems of the same name.
-    size: in inches.
+    size: in inches, without the legend.
     """
     overlay = overlay or {}
     styles = style_of([*systems, *overlay])
-    with matplotlib.rc_context(style()):
+    with house_style():
         figure = Figure(figsize=size, layout="constrained")
         axes: Any = figure.add_subplot()
         drawn = [] if best is None else [_draw_best(axes, best)]
@@ -71,9 +74,13 @@ def quality_latency_plane(
         axes.grid(color="0.92")
         axes.set_axisbelow(True)
         axes.spines[["top", "right"]].set_visible(False)
-        _place_labels(axes, systems, overlay, {name: colour for name, (colour, _) in styles.items()})
+        FigureCanvasAgg(figure)  # which knows the sizes of letters
         if drawn:
-            axes.legend(handles=drawn, frameon=False, fontsize=9, loc="best")
+            _draw_legend(figure, drawn)
+        figure.draw_without_rendering()  # settles the layout
+        obstacles = _obstacles(axes, [*systems.values(), *overlay.values()], best)
+        for name, points in systems.items():
+            _place_labels(axes, points, styles[name][0], obstacles)
     return figure
 
 
@@ -125,39 +132,78 @@ def _draw_front(axes: Any, front: Sequence[Point]) -> List[Any]:
     return lines
 
 
-def _place_labels(axes: Any, systems: Curves, overlay: Curves, colours: Mapping[str, str]) -> None:
-    """Each label at the first corner of its point where it hides neither another label nor a point, if there is one."""
-    axes.get_xlim(), axes.get_ylim()  # settles the scales
-    scale = 72 / axes.figure.dpi
-    every = [p for points in (*systems.values(), *overlay.values()) for p in points]
-    taken = [(x - 3, y - 3, x + 3, y + 3) for x, y in _positions(axes, every, scale)]
-    for name, points in systems.items():
-        for p, (x, y) in zip(points, _positions(axes, points, scale)):
-            width = 0.62 * FONT * text_width(visible(p.label))
-            boxes = [_box(x, y, width, dx, dy) for dx, dy in CORNERS]
-            free = [n for n, box in enumerate(boxes) if not any(_overlap(box, other) for other in taken)]
-            if not free:
-                continue
-            taken.append(boxes[free[0]])
-            dx, dy = CORNERS[free[0]]
-            axes.annotate(literal(p.label), (p.latency, p.quality), xytext=(dx, dy), textcoords="offset points",
-                          ha="left" if dx > 0 else "right", va="bottom" if dy > 0 else "top", fontsize=FONT,
-                          color=colours[name], zorder=5, annotation_clip=True)  # fmt: skip
+def _draw_legend(figure: Figure, drawn: Sequence[Any]) -> None:
+    """Below the axes, in as few rows as there is room for; the figure grows by its height."""
+
+    def legend(columns: int) -> Any:
+        return figure.legend(handles=drawn, frameon=False, fontsize=9, loc="outside lower center", ncols=columns)
+
+    for rows in range(math.ceil(len(drawn) / ENTRIES), len(drawn) + 1):
+        made = legend(math.ceil(len(drawn) / rows))
+        size = made.get_window_extent()
+        if size.width <= figure.bbox.width or rows == len(drawn):
+            figure.set_figheight(figure.get_figheight() + size.height / figure.dpi)
+            return
+        made.remove()
 
 
-def _positions(axes: Any, points: Sequence[Point], scale: float) -> List[Tuple[float, float]]:
-    """On the page, in points of print."""
-    return [tuple(axes.transData.transform((p.latency, p.quality)) * scale) for p in points]
+def _obstacles(axes: Any, curves: Sequence[Sequence[Point]], best: Optional[Point]) -> List[Obstacle]:
+    """What a label should keep off: most of all the points, then their bars, least of all the lines between them."""
+    found = [] if best is None else [Obstacle(around(_spot(axes, *_place(best)), LIMIT, LIMIT), 12.0)]
+    for points in curves:
+        spots = [_spot(axes, *_place(p)) for p in sorted(points, key=_place)]
+        found += [Obstacle(around(spot, MARKER, MARKER), 12.0) for spot in spots]
+        found += [Obstacle(box, 1.0) for p in points for box in _bar_boxes(axes, p)]
+        found += [Obstacle(box, 0.3) for pair in zip(spots, spots[1:]) for box in along(*pair)]
+    return found
 
 
-def _box(x: float, y: float, width: float, dx: float, dy: float) -> Box:
-    left = x + dx if dx > 0 else x + dx - width
-    bottom = y + dy if dy > 0 else y + dy - FONT
-    return left, bottom, left + width, bottom + FONT
+def _bar_boxes(axes: Any, p: Point) -> List[Box]:
+    boxes = []
+    if p.latency_range is not None:
+        (left, y), (right, _) = (_spot(axes, end, p.quality) for end in p.latency_range)
+        boxes.append((left, y - CAP, right, y + CAP))
+    if p.quality_range is not None:
+        (x, bottom), (_, top) = (_spot(axes, p.latency, end) for end in p.quality_range)
+        boxes.append((x - CAP, bottom, x + CAP, top))
+    return boxes
 
 
-def _overlap(a: Box, b: Box) -> bool:
-    return a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]
+def _place_labels(axes: Any, points: Sequence[Point], colour: str, obstacles: List[Obstacle]) -> None:
+    """Each in the best place inside the axes, which is taken then.  A point outside of them has no label."""
+    inside = tuple(edge * _points(axes) for edge in axes.get_window_extent().extents)
+    for p in points:
+        label, spot = literal(p.label), _spot(axes, *_place(p))
+        place = choose_place(spot, _extent(axes, label), inside, obstacles) if label.strip() else None
+        if place is None:
+            continue
+        obstacles.append(Obstacle(place.taken, math.inf))
+        if place.is_far:
+            obstacles += [Obstacle(box, 2.0) for box in along(spot, place.middle)]
+        leader = {"arrowstyle": "-", "color": colour, "linewidth": 0.5, "alpha": 0.7, "shrinkA": 0, "shrinkB": MARKER}
+        text = axes.annotate(label, _place(p), xytext=(place.box[0] - spot[0], place.box[1] - spot[1]),
+                             textcoords="offset points", ha="left", va="bottom", fontsize=FONT, color=colour, zorder=5,
+                             arrowprops=leader if place.is_far else None)  # fmt: skip
+        text.set_in_layout(False)  # the layout is settled
+
+
+def _points(axes: Any) -> float:
+    """Points of print, in which all sizes are, to a pixel."""
+    return 72 / float(axes.figure.dpi)
+
+
+def _spot(axes: Any, latency: float, quality: float) -> Tuple[float, float]:
+    """Where it is on the page."""
+    x, y = axes.transData.transform((latency, quality)) * _points(axes)
+    return float(x), float(y)
+
+
+def _extent(axes: Any, text: str) -> Tuple[float, float]:
+    """Width and height of a label."""
+    probe = axes.text(0, 0, text, fontsize=FONT)
+    box = probe.get_window_extent()
+    probe.remove()
+    return box.width * _points(axes), box.height * _points(axes)
 
 
 def _bars(values: Sequence[float], ranges: Sequence[Optional[Range]]) -> Optional[List[List[float]]]:

@@ -1,0 +1,104 @@
+"""Where the label of a point goes: near it, inside the axes, on no other label, and on as little else as possible."""
+
+import math
+from typing import Iterator, List, NamedTuple, Optional, Sequence, Tuple
+
+import numpy as np
+
+Spot = Tuple[float, float]
+Box = Tuple[float, float, float, float]  # left, bottom, right, top
+SIDES = ((1, -1), (1, 1), (-1, 1), (-1, -1), (1, 0), (-1, 0), (0, 1), (0, -1))  # of the point, the best first
+DISTANCES = (4, 9, 15, 22, 30, 40, 52, 66, 82, 100)
+GAP = 1.5  # between a label and the next or the edge: another resolution moves the letters a little
+FAR = 12  # from here on, a thin line leads from the label to its point
+NEAR, CROSSING = 0.6, 60.0  # costs, in square points covered: of a point of print away, of a line across a label
+
+
+class Obstacle(NamedTuple):
+    """What a label should not cover.  weight: the cost of a square point of it; infinite if it must not be."""
+
+    box: Box
+    weight: float
+
+
+class Place(NamedTuple):
+    box: Box
+    distance: float
+
+    @property
+    def is_far(self) -> bool:
+        return self.distance > FAR
+
+    @property
+    def taken(self) -> Box:
+        return _grown(self.box, GAP)
+
+    @property
+    def middle(self) -> Spot:
+        return (self.box[0] + self.box[2]) / 2, (self.box[1] + self.box[3]) / 2
+
+
+def choose_place(spot: Spot, size: Spot, inside: Box, obstacles: Sequence[Obstacle]) -> Optional[Place]:
+    """The cheapest place for a label of this width and height; None if there is none, or the point is not inside."""
+    if not _contains(inside, around(spot, 0, 0)):
+        return None
+    room = _grown(inside, -GAP)
+    places = [place for place in _places(spot, size, room) if _contains(room, place.box)]
+    if not places:
+        return None
+    costs = _covered(places, obstacles) + _crossed(spot, places, obstacles)
+    costs += NEAR * np.array([place.distance for place in places])
+    best = int(costs.argmin())
+    return places[best] if math.isfinite(costs[best]) else None
+
+
+def _places(spot: Spot, size: Spot, room: Box) -> Iterator[Place]:
+    """On all sides and further and further away; also moved along the edge, where the label is too long for a side."""
+    (x, y), (width, height) = spot, size
+    for distance in DISTANCES:
+        for right, up in SIDES:
+            left = x + right * distance - (1 - right) * width / 2
+            bottom = y + up * distance - (1 - up) * height / 2
+            yield Place((left, bottom, left + width, bottom + height), distance)
+            if up:
+                left = min(max(left, room[0]), room[2] - width)
+                yield Place((left, bottom, left + width, bottom + height), distance)
+
+
+def _covered(places: Sequence[Place], obstacles: Sequence[Obstacle]) -> np.ndarray:
+    """For each place, the sum of the areas that it shares with the obstacles, by their weights."""
+    a = np.array([place.box for place in places])[:, None]
+    b = np.array([obstacle.box for obstacle in obstacles]).reshape(1, -1, 4)
+    sides = np.minimum(a[..., 2:], b[..., 2:]) - np.maximum(a[..., :2], b[..., :2])
+    areas = sides.clip(min=0).prod(-1)
+    weights = np.broadcast_to([obstacle.weight for obstacle in obstacles], areas.shape)
+    return np.multiply(areas, weights, out=np.zeros_like(areas), where=areas > 0).sum(1)
+
+
+def _crossed(spot: Spot, places: Sequence[Place], obstacles: Sequence[Obstacle]) -> np.ndarray:
+    """For each place, the cost of the labels that the line to it would cross."""
+    labels = np.array([obstacle.box for obstacle in obstacles if math.isinf(obstacle.weight)]).reshape(1, 1, -1, 4)
+    middles = np.array([place.middle if place.is_far else spot for place in places])[:, None]
+    way = np.array(spot) + (middles - spot) * np.linspace(0, 1, 24)[:, None]  # (places, 24, 2)
+    inside = (labels[..., :2] < way[:, :, None]) & (way[:, :, None] < labels[..., 2:])
+    crossed: np.ndarray = np.any(np.all(inside, axis=-1), axis=1)  # (places, labels)
+    return CROSSING * crossed.sum(1)
+
+
+def _grown(box: Box, by: float) -> Box:
+    return box[0] - by, box[1] - by, box[2] + by, box[3] + by
+
+
+def _contains(outer: Box, inner: Box) -> bool:
+    return outer[0] <= inner[0] and outer[1] <= inner[1] and inner[2] <= outer[2] and inner[3] <= outer[3]
+
+
+def around(spot: Spot, half_width: float, half_height: float) -> Box:
+    return spot[0] - half_width, spot[1] - half_height, spot[0] + half_width, spot[1] + half_height
+
+
+def along(a: Spot, b: Spot, step: float = 4.0) -> List[Box]:
+    """Small boxes that cover the line."""
+    count = max(1, math.ceil(math.dist(a, b) / step))
+    spots = [(a[0] + (b[0] - a[0]) * (n + 0.5) / count, a[1] + (b[1] - a[1]) * (n + 0.5) / count) for n in range(count)]
+    return [around(spot, step / 2, step / 2) for spot in spots]
