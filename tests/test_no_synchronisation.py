@@ -1,10 +1,11 @@
 """On a GPU the training step must never wait for a value: no `.item()`, no boolean index, no shape that data decide.
 
 The step is traced operator by operator on the CPU, and run on `meta` tensors, which have shapes but no values: what
-needs a value cannot run there.
+needs a value cannot run there.  It is forward, criterion and backward: once an update `rnmt_adam` reads the norm of the
+gradient, as fairseq's own trainer does.
 """
 
-from typing import Any, Callable, Dict, List, Tuple
+from typing import Any, Callable, Dict, List, NamedTuple, Tuple
 
 import pytest
 import torch
@@ -38,10 +39,26 @@ class Synchronisations(TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
 
-def training_step(attention: str, device: str = "cpu") -> Callable[[], None]:
+class Variant(NamedTuple):
+    """What can be switched on besides: another way through the head or through the criterion."""
+
+    model: Dict[str, Any] = {}
+    criterion: Dict[str, Any] = {}
+
+
+VARIANTS = {
+    "published": Variant(model=dict(published_alignment=True)),
+    "unpreserved": Variant(model=dict(unpreserved_mass=True), criterion=dict(latency_metric="ap")),
+    "both": Variant(model=dict(published_alignment=True, unpreserved_mass=True)),
+    "accuracy": Variant(criterion=dict(report_accuracy=True)),
+}
+
+
+def training_step(attention: str, device: str = "cpu", variant: Variant = Variant()) -> Callable[[], None]:
     """Forward, criterion with lambda > 0, and backward, of the model with everything switched on."""
-    model = tiny.model(attention=attention, encoder_layers=3, decoder_layers=3, dropout=0.2, noise=4.0).train()
-    criterion = tiny.criterion(latency_weight=0.2)
+    sizes = dict(encoder_layers=3, decoder_layers=3, dropout=0.2, noise=4.0)
+    model = tiny.model(attention=attention, **sizes, **variant.model).train()
+    criterion = tiny.criterion(latency_weight=0.2, **variant.criterion)
     sample = tiny.batch(tiny.pairs(5))
     if device != "cpu":
         model.to(device)
@@ -70,6 +87,13 @@ def test_no_operator_of_a_training_step_waits_for_a_value(attention: str) -> Non
 @pytest.mark.parametrize("attention", tiny.FIVE)
 def test_a_training_step_needs_no_values(attention: str) -> None:
     training_step(attention, "meta")()
+
+
+@pytest.mark.parametrize("attention", tiny.LEARNED)
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_neither_does_another_way_to_train(attention: str, variant: str) -> None:
+    assert traced(training_step(attention, variant=VARIANTS[variant])).found == []
+    training_step(attention, "meta", VARIANTS[variant])()
 
 
 def item(beta: Tensor) -> None:

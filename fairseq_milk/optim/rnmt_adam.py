@@ -83,9 +83,10 @@ class RNMTAdam(FairseqAdam):
         norm: Tensor = super().clip_grad_norm(max_norm, aggregate_norm_fn)
         if self.cfg.fp16 or self.cfg.amp:
             return norm
+        value = float(norm)  # the one wait of an update; fairseq's trainer would wait for the same number
         if not self.cfg.bf16:
-            self._norm = float(norm)
-        return norm if math.isfinite(float(norm)) else torch.zeros_like(norm)  # fairseq would end the training
+            self._norm = value
+        return norm if math.isfinite(value) else torch.zeros_like(norm)  # fairseq would end the training
 
     def step(self, closure: Optional[Callable[[], float]] = None, scale: float = 1.0, groups: Any = None) -> None:
         norm = self._norm if self._norm is not None else self._total_norm() / scale
