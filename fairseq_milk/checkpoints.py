@@ -227,8 +227,36 @@ def save_whole(obj: typing.Any, filename: str, async_write: bool = False) -> Non
 
 
 def save_to(path: str, obj: typing.Any) -> None:
-    with open(path, "wb") as file:  # given the path alone, torch would not say what the operating system said
-        torch.save(obj, file)
+    with open(path, "wb") as file:
+        calm = Calm(file)
+        torch.save(obj, calm)
+        if calm.error is not None:
+            raise calm.error
+
+
+class Calm:
+    """A file in which torch can write to the end; the first error is kept.
+
+    A write that fails is hidden by torch under an error of its own, and torch 1.13 ends the whole process.
+    """
+
+    def __init__(self, file: typing.BinaryIO) -> None:
+        self.file = file
+        self.error: typing.Optional[OSError] = None
+
+    def write(self, data: typing.Any) -> int:
+        self._try(lambda: self.file.write(data))
+        return memoryview(data).nbytes
+
+    def flush(self) -> None:
+        self._try(self.file.flush)
+
+    def _try(self, do: typing.Callable[[], object]) -> None:
+        try:
+            if self.error is None:
+                do()
+        except OSError as error:
+            self.error = error
 
 
 def copy_whole(src_path: str, dst_path: str, overwrite: bool = False) -> bool:
