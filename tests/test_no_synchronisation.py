@@ -46,6 +46,7 @@ class Variant(NamedTuple):
     criterion: Dict[str, Any] = {}
 
 
+USUAL = Variant()
 VARIANTS = {
     "published": Variant(model=dict(published_alignment=True)),
     "unpreserved": Variant(model=dict(unpreserved_mass=True), criterion=dict(latency_metric="ap")),
@@ -54,7 +55,7 @@ VARIANTS = {
 }
 
 
-def training_step(attention: str, device: str = "cpu", variant: Variant = Variant()) -> Callable[[], None]:
+def training_step(attention: str, device: str = "cpu", variant: Variant = USUAL) -> Callable[[], None]:
     """Forward, criterion with lambda > 0, and backward, of the model with everything switched on."""
     sizes = dict(encoder_layers=3, decoder_layers=3, dropout=0.2, noise=4.0)
     model = tiny.model(attention=attention, **sizes, **variant.model).train()

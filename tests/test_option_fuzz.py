@@ -1,6 +1,7 @@
 """Every number that can be given as an option works, or is refused at the start by the name of its option.
 
 The options are those that the plugin itself registers with fairseq or adds to a verb: a new one is covered by itself.
+Of fairseq's own there are those that the plugin checks (`INHERITED`).
 """
 
 import argparse
@@ -9,11 +10,15 @@ import dataclasses
 import importlib
 import io
 import math
-from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Type
+from pathlib import Path
+from types import MappingProxyType, SimpleNamespace
+from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Tuple, Type
+from unittest import mock
 
 import pytest
 import torch
 from fairseq.criterions import CRITERION_DATACLASS_REGISTRY
+from fairseq.dataclass.configs import GenerationConfig
 from fairseq.dataclass.utils import gen_parser_from_dataclass, merge_with_parent
 from fairseq.models import MODEL_DATACLASS_REGISTRY
 from fairseq.optim import OPTIMIZER_DATACLASS_REGISTRY
@@ -24,11 +29,13 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from omegaconf import OmegaConf
 
+from fairseq_milk.analysis.html import element
 from fairseq_milk.cli import VERBS, main
 from fairseq_milk.errors import UserError
-from fairseq_milk.generation import check_knobs, configure_head, decoding_options, translate
+from fairseq_milk.generation import check_knobs, configure_head, translate
 from fairseq_milk.models.milk_rnmt import MilkRNMT
 from fairseq_milk.optim import RNMTAdam, RNMTPlusSchedule
+from fairseq_milk.tasks.simultaneous_translation import SimultaneousTranslationTask
 from tests import tiny
 
 REGISTRIES: Dict[str, Dict[str, Any]] = {
@@ -72,7 +79,13 @@ def all_options() -> List[Option]:
     return sorted(found, key=lambda option: (option.kind, option.name))
 
 
-OPTIONS = all_options()
+# fairseq's own, checked by the plugin
+INHERITED = [
+    Option("optimizer", OPTIMIZER_DATACLASS_REGISTRY["rnmt_adam"], "weight_decay"),
+    Option("criterion", CRITERION_DATACLASS_REGISTRY["latency_augmented"], "ignore_prefix_size"),
+    *(Option("generation", GenerationConfig, name) for name in ("max_len_a", "max_len_b", "min_len", "unkpen")),
+]
+OPTIONS = all_options() + INHERITED
 STRANGE = [
     "",
     " ",
@@ -122,7 +135,7 @@ def trained(model: MilkRNMT, criterion: Any, optimizer: Callable[[Any], Any]) ->
     decoded(model)
 
 
-def decoded(model: MilkRNMT, **knobs: Any) -> None:
+def decoded(model: MilkRNMT, limits: Mapping[str, Any] = MappingProxyType({}), **knobs: Any) -> None:
     """The model prefers EOS, so that what it may write at most does not have to be written."""
     with torch.no_grad():
         model.decoder.output.bias[model.decoder.dictionary.eos()] = 1e4
@@ -130,7 +143,9 @@ def decoded(model: MilkRNMT, **knobs: Any) -> None:
     options = argparse.Namespace(**{**defaults, **knobs})
     check_knobs(options)
     configure_head(model.decoder.attention, options)
-    outputs = translate(model.eval(), torch.tensor([[5, 6, 7, 2], [5, 2, 1, 1]]), decoding_options(options))
+    task: Any = SimpleNamespace(cfg=options)
+    wanted = SimultaneousTranslationTask._options(task, argparse.Namespace(**limits))
+    outputs = translate(model.eval(), torch.tensor([[5, 6, 7, 2], [5, 2, 1, 1]]), wanted)
     assert all(output.tokens[-1] == 2 for output in outputs)
 
 
@@ -187,12 +202,17 @@ def runs_task(**changes: Any) -> None:
     decoded(tiny.model(spread=0, attention="waitk" if "decode_k" in changes else "milk"), **changes)
 
 
+def runs_generation(**changes: Any) -> None:
+    decoded(tiny.model(spread=0), limits=changes)
+
+
 RUNS = {
     "model": runs_model,
     "criterion": runs_criterion,
     "optimizer": runs_optimizer,
     "lr_scheduler": runs_lr_scheduler,
     "task": runs_task,
+    "generation": runs_generation,
 }
 
 
@@ -257,46 +277,109 @@ def test_a_number_works_or_is_refused(option: Option) -> None:
 # ---- the verbs --------------------------------------------------------------------------------------------------
 
 
-def numbers_of(verb: str) -> List[str]:
-    """The flags of a verb that take a number."""
+class VerbOption(NamedTuple):
+    command: Tuple[str, ...]  # the verb, and the kind of it where there are several
+    flag: str
+
+    def __str__(self) -> str:
+        return " ".join((*self.command, self.flag))
+
+
+def numbers_of(parser: argparse.ArgumentParser, *command: str) -> Iterator[VerbOption]:
+    """The flags that take a number, also of the kinds of a verb (plot schedule)."""
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for kind, subparser in action.choices.items():
+                yield from numbers_of(subparser, *command, kind)
+        elif action.type in (int, float):
+            yield VerbOption(command, action.option_strings[0])
+
+
+def options_of(verb: str) -> List[VerbOption]:
     parser = argparse.ArgumentParser()
     importlib.import_module(VERBS[verb].module).add_arguments(parser)
-    return [action.option_strings[0] for action in parser._actions if action.type in (int, float)]
+    return list(numbers_of(parser, verb))
 
 
-@pytest.mark.parametrize("verb, flag", [(verb, flag) for verb in VERBS for flag in numbers_of(verb)])
-def test_a_verb_refuses_what_is_no_number(verb: str, flag: str) -> None:
-    err = io.StringIO()
-    with contextlib.redirect_stderr(err), pytest.raises(SystemExit) as refused:
-        main([verb, f"{flag}=abc"])
-    assert refused.value.code == 2 and flag in err.getvalue()
+VERB_OPTIONS = [option for verb in VERBS for option in options_of(verb)]
 
 
-@pytest.mark.parametrize("flag", numbers_of("stream"))
-@given(text=texts)
-def test_numbers_of_a_stream(flag: str, text: str) -> None:
-    """Before the checkpoint is even looked for."""
-    err = io.StringIO()
-    with contextlib.redirect_stderr(err), contextlib.redirect_stdout(io.StringIO()):
-        try:
-            code = main(["stream", "/nowhere.pt", "--data", "/nowhere", f"{flag}={text}"])
-        except SystemExit as refused:  # the parser's
-            code = int(refused.code or 0)
-    assert code == 2 and (flag in err.getvalue() or "there is no checkpoint /nowhere.pt" in err.getvalue())
+class Answer(NamedTuple):
+    code: int
+    out: str
+    err: str
 
 
-@pytest.mark.parametrize("flag", numbers_of("score"))
-@given(text=texts)
-def test_numbers_of_a_score(flag: str, text: str, tmp_path_factory: pytest.TempPathFactory) -> None:
-    path = tmp_path_factory.getbasetemp() / "fuzz.jsonl"
-    if not path.exists():
-        path.write_text('{"id": 0, "source": ["a"], "hypothesis": ["b"], "delays": [1, 2], "reference": ["b"]}\n')
-    with contextlib.suppress(ValueError):
-        assume(flag != "--bootstrap" or int(text) < 50 or int(text) > 10**6)
+def asked(*arguments: Any) -> Answer:
     out, err = io.StringIO(), io.StringIO()
     with contextlib.redirect_stderr(err), contextlib.redirect_stdout(out):
         try:
-            code = main(["score", str(path), "--bootstrap=2", f"{flag}={text}"])
-        except SystemExit as refused:
+            code = main(list(map(str, arguments)))
+        except SystemExit as refused:  # the parser's
             code = int(refused.code or 0)
-    assert (code == 0 and "DAL" in out.getvalue()) or (code == 2 and flag in err.getvalue())
+    return Answer(code, out.getvalue(), err.getvalue())
+
+
+def test_the_options_of_kinds_are_found() -> None:
+    assert {"plot schedule --sentence", "report --worst", "sweep --jobs"} <= set(map(str, VERB_OPTIONS))
+
+
+@pytest.mark.parametrize("option", VERB_OPTIONS, ids=str)
+def test_a_verb_refuses_what_is_no_number(option: VerbOption) -> None:
+    answer = asked(*option.command, f"{option.flag}=abc")
+    assert answer.code == 2 and option.flag in answer.err
+
+
+@pytest.fixture(scope="session")
+def generation(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("fuzz") / "generate.jsonl"
+    path.write_text('{"id": 3, "source": ["a"], "hypothesis": ["b"], "delays": [1, 2], "reference": ["b"]}\n')
+    return path
+
+
+@pytest.mark.parametrize("flag", [option.flag for option in options_of("stream")])
+@given(text=texts)
+def test_numbers_of_a_stream(flag: str, text: str) -> None:
+    """Before the checkpoint is even looked for."""
+    answer = asked("stream", "/nowhere.pt", "--data", "/nowhere", f"{flag}={text}")
+    assert answer.code == 2 and (flag in answer.err or "there is no checkpoint /nowhere.pt" in answer.err)
+
+
+@pytest.mark.parametrize("flag", [option.flag for option in options_of("sweep")])
+@given(text=texts)
+def test_numbers_of_a_sweep(flag: str, text: str) -> None:
+    """Before the file is read."""
+    answer = asked("sweep", "/nowhere.yaml", f"{flag}={text}")
+    assert answer.code == 2 and (flag in answer.err or "/nowhere.yaml" in answer.err)
+
+
+@pytest.mark.parametrize("flag", [option.flag for option in options_of("score")])
+@given(text=texts)
+def test_numbers_of_a_score(flag: str, text: str, generation: Path) -> None:
+    with contextlib.suppress(ValueError):
+        assume(flag != "--bootstrap" or int(text) < 50 or int(text) > 10**6)
+    answer = asked("score", generation, "--bootstrap=2", f"{flag}={text}")
+    assert (answer.code == 0 and "DAL" in answer.out) or (answer.code == 2 and flag in answer.err)
+
+
+@pytest.mark.parametrize("option", options_of("plot") + options_of("report"), ids=str)
+@given(text=texts)
+@example(text="3")
+@example(text="1" + "0" * 30)
+def test_numbers_of_what_is_drawn(option: VerbOption, text: str, generation: Path) -> None:
+    """Everything but the drawing, which takes a second."""
+    out = generation.parent / ("picture.svg" if option.command[0] == "plot" else "report.html")
+    with without_pictures():
+        answer = asked(*option.command, generation, "--sentence=3", f"--out={out}", f"{option.flag}={text}")
+    assert answer.code == 0 or (answer.code == 2 and option.flag in answer.err), answer
+
+
+@contextlib.contextmanager
+def without_pictures() -> Iterator[None]:
+    def nothing(*unused: Any) -> Any:
+        return element("p")
+
+    plot, report = "fairseq_milk.cli.plot", "fairseq_milk.analysis.report"
+    with mock.patch.multiple(plot, schedule_diagrams=nothing, save=lambda *unused: []):
+        with mock.patch.multiple(report, _curves=nothing, _delays=nothing, _diagram=nothing):
+            yield
