@@ -229,7 +229,7 @@ def save_whole(obj: typing.Any, filename: str, async_write: bool = False) -> Non
 def save_to(path: str, obj: typing.Any) -> None:
     with open(path, "wb") as file:
         calm = Calm(file)
-        torch.save(obj, calm)
+        torch.save(obj, typing.cast(typing.BinaryIO, calm))
         if calm.error is not None:
             raise calm.error
 
