@@ -57,7 +57,7 @@ VARIANTS = {
 
 def training_step(attention: str, device: str = "cpu", variant: Variant = USUAL) -> Callable[[], None]:
     """Forward, criterion with lambda > 0, and backward, of the model with everything switched on."""
-    sizes = dict(encoder_layers=3, decoder_layers=3, dropout=0.2, noise=4.0)
+    sizes: Dict[str, Any] = dict(encoder_layers=3, decoder_layers=3, dropout=0.2, noise=4.0)
     model = tiny.model(attention=attention, **sizes, **variant.model).train()
     criterion = tiny.criterion(latency_weight=0.2, **variant.criterion)
     sample = tiny.batch(tiny.pairs(5))

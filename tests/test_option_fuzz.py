@@ -263,6 +263,7 @@ def test_a_number_works_or_is_refused(option: Option) -> None:
     @example("2147483647")
     @example("1e-320")
     @example("0")
+    @example("nan")
     def check(text: str) -> None:
         try:
             value = parsed(option, text)
@@ -347,10 +348,13 @@ def test_numbers_of_a_stream(flag: str, text: str) -> None:
 
 @pytest.mark.parametrize("flag", [option.flag for option in options_of("sweep")])
 @given(text=texts)
+@example(text="0")
 def test_numbers_of_a_sweep(flag: str, text: str) -> None:
     """Before the file is read."""
     answer = asked("sweep", "/nowhere.yaml", f"{flag}={text}")
     assert answer.code == 2 and (flag in answer.err or "/nowhere.yaml" in answer.err)
+    with contextlib.suppress(ValueError):
+        assert int(text) >= 1 or flag in answer.err
 
 
 @pytest.mark.parametrize("flag", [option.flag for option in options_of("score")])
