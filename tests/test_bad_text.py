@@ -209,8 +209,7 @@ def test_a_damaged_file_is_scored_or_refused(
         ("attention", "[1, 2]"),
         ("attention", '[[1], [0.5, "a"]]'),
         ("attention", "[[1], [NaN, 0.5]]"),
-        ("attention", "[[1], [0, 0, 0, 1]]"),
-        ("attention", "[[1]]"),
+        ("attention", f"[[1{'0' * 400}]]"),
     ],
 )
 def test_a_field_of_another_type(field: str, value: str, tmp_path: Path) -> None:

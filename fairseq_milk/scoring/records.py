@@ -4,7 +4,7 @@ Everything that measures, stores or draws a schedule starts from a `Record`.
 """
 
 from itertools import accumulate
-from math import isfinite
+from sys import float_info
 from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Sequence
 
 BPE = "@@"  # subword-nmt: at the end of a subword that its word does not end with
@@ -72,8 +72,8 @@ class Record(NamedTuple):
         for key in ("text", "reference_text"):
             if not isinstance(fields.get(key), (str, type(None))):
                 raise ValueError(f"'{key}' must be a string")
-        if record.attention is not None and not _is_attention(record.attention, len(record.delays), len(record.source)):
-            raise ValueError("'attention' must be a list of numbers for each delay, at most one a source token and EOS")
+        if record.attention is not None and not _is_matrix(record.attention):
+            raise ValueError("'attention' must be a list of lists of finite numbers")
         return record.check()
 
 
@@ -81,16 +81,12 @@ def _is_int(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and isfinite(value)
+def _is_finite(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= float_info.max
 
 
-def _is_attention(rows: object, delays: int, source: int) -> bool:
-    return (
-        isinstance(rows, list)
-        and len(rows) == delays
-        and all(isinstance(row, list) and len(row) <= source + 1 and all(map(_is_number, row)) for row in rows)
-    )
+def _is_matrix(rows: object) -> bool:
+    return isinstance(rows, list) and all(isinstance(row, list) and all(map(_is_finite, row)) for row in rows)
 
 
 class LatencyLog:
