@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from examples.verb_final import corpus, recipe, study, tables
+from examples.verb_final import corpus, recipe, redraw, study, tables
 from examples.verb_final.runs import make_run
 from fairseq_milk.sweep.commands import RunError
 from fairseq_milk.sweep.progress import Line
@@ -63,3 +63,26 @@ def test_tables_line_up() -> None:
     lines = text_table(cells).splitlines()
     assert len({len(line) for line in lines}) == 1
     assert tables.markdown_table(cells).splitlines()[1] == "| --- | ---: |"
+
+
+RECORDED = Path(study.__file__).parent / "results" / "study.csv"
+
+
+def test_the_recorded_study_can_be_redrawn(tmp_path: Path) -> None:
+    """Figures of two files come together, the last one counts, and what is written can be read again."""
+    heading, oracle, *lines = RECORDED.read_text(encoding="utf-8").splitlines()
+    soft = next(line for line in lines if line.startswith("soft,1,"))
+    more = tmp_path / "more.csv"
+    more.write_text("\n".join([heading, soft.replace("soft,1,", "soft,9,"), soft]) + "\n", encoding="utf-8")
+    assert redraw.main([str(RECORDED), str(more), "--out", str(tmp_path / "out")]) == 0
+    written = (tmp_path / "out" / "results.csv").read_text(encoding="utf-8").splitlines()
+    assert sorted(written) == sorted([heading, oracle, *lines, soft.replace("soft,1,", "soft,9,")])
+    assert "| soft attention (offline) | " in (tmp_path / "out" / "tables.md").read_text(encoding="utf-8")
+    assert (tmp_path / "out" / "plane.png").exists()
+
+
+@pytest.mark.parametrize("text", ["", "system,seed\nsoft,1\n", "nothing"])
+def test_what_is_no_table_is_named(text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "table.csv").write_text(text, encoding="utf-8")
+    assert redraw.main([str(tmp_path / "table.csv"), "--out", str(tmp_path / "out")]) != 0
+    assert str(tmp_path / "table.csv") in "".join(capsys.readouterr())

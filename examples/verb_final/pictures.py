@@ -20,16 +20,19 @@ SHOWN = {"verb-final": range(8, 14), "verb-second": range(6, 11)}  # kinds of se
 def draw_all(results: Results, folder: Path, qualities: Sequence[str] = ("exact",)) -> List[Path]:
     """PNG and SVG of everything; the paths of the PNG files."""
     folder.mkdir(parents=True, exist_ok=True)
-    figures = {}
-    for quality in qualities:
-        figures["plane" if quality == "exact" else f"plane-{quality.lower()}"] = draw_plane(results, quality)
-    rows = worth_showing(results)
+    rows, figures = worth_showing(results), {}
     for kind in SHOWN:
         index = choose_sentence(results, rows, kind)
         if index is not None:
             panels = [panel(row, results.sentences[index], index) for row in rows]
             figures[f"schedule-{kind}"] = schedule_diagrams(panels)
-    return [save(figure, folder / name)[0] for name, figure in figures.items()]
+    schedules = [save(figure, folder / name)[0] for name, figure in figures.items()]
+    return [*draw_planes(results, folder, qualities), *schedules]
+
+
+def draw_planes(results: Results, folder: Path, qualities: Sequence[str]) -> List[Path]:
+    names = {quality: "plane" if quality == "exact" else f"plane-{quality.lower()}" for quality in qualities}
+    return [save(draw_plane(results, quality), folder / name)[0] for quality, name in names.items()]
 
 
 def draw_plane(results: Results, quality: str) -> Figure:

@@ -1,5 +1,6 @@
 """What was measured: each system's quality and latency over the seeds, beside the oracle's."""
 
+import csv
 from pathlib import Path
 from typing import Dict, List, NamedTuple, Sequence, Tuple
 
@@ -14,6 +15,7 @@ from fairseq_milk.sweep.runs import Run
 LATENCIES = ("DAL", "AL", "AP")
 MEASURES = ("BLEU", "exact", *LATENCIES, *KINDS)  # a kind: the percentage of its sentences that are exact
 ORACLE = "oracle"
+BEST = recipe.System(ORACLE, "best possible (oracle)", ORACLE, "", {})
 SIGNATURE = PAPER.signature()
 
 
@@ -60,6 +62,28 @@ def collect(runs: Sequence[Run]) -> Results:
     return Results(sentences, _oracle(sentences), [_row(by_key[key], sentences) for key in order])
 
 
+def read_csv(paths: Sequence[Path]) -> Results:
+    """The figures of `tables.as_csv`, without sentences.  Of the same system and seed the last one counts."""
+    found: Dict[str, Dict[str, Dict[str, float]]] = {}  # system -> seed -> measure
+    for path in paths:
+        try:
+            for line in csv.DictReader(path.read_text(encoding="utf-8").splitlines()):
+                figures = {measure: float(line[measure]) for measure in MEASURES}
+                found.setdefault(line["system"], {})[line["seed"]] = figures
+        except (OSError, KeyError, ValueError) as error:
+            raise RunError(f"{path} is no results.csv of a study: {error}") from error
+
+    def row(system: recipe.System) -> Row:
+        by_seed = sorted(found[system.key].items())
+        seeds = [int(seed) for seed, _ in by_seed if seed]
+        return Row(system, seeds, {measure: [of_seed[measure] for _, of_seed in by_seed] for measure in MEASURES}, [])
+
+    rows = [row(system) for key, system in recipe.systems().items() if key in found]
+    if not rows or ORACLE not in found:
+        raise RunError(f"there is no system, or no oracle, in {', '.join(map(str, paths))}")
+    return Results([], row(BEST), rows)
+
+
 def _row(runs: Sequence[Run], sentences: Sequence[Sentence]) -> Row:
     records = [read_records(run.results, sentences) for run in runs]
     scores = [score(of_seed, sentences) for of_seed in records]
@@ -69,8 +93,7 @@ def _row(runs: Sequence[Run], sentences: Sequence[Sentence]) -> Row:
 
 def _oracle(sentences: Sequence[Sentence]) -> Row:
     records = [Record(i, s.source, s.target, s.delays, s.target) for i, s in enumerate(sentences)]
-    system = recipe.System(ORACLE, "best possible (oracle)", ORACLE, "", {})
-    return Row(system, [], {key: [value] for key, value in score(records, sentences).items()}, records)
+    return Row(BEST, [], {key: [value] for key, value in score(records, sentences).items()}, records)
 
 
 def read_records(folder: Path, sentences: Sequence[Sentence]) -> List[Record]:
