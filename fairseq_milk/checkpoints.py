@@ -69,6 +69,7 @@ class DataPickle:
         *(f"{kind.__module__}.{getattr(kind, '__qualname__', 'Any')}" for kind in CLASSES),
         *(f"__builtin__.{kind.__name__}" for kind in (dict, int, list)),  # as Python 2 called them, and so does torch
         *(name for _, name in OLD_NAMES),
+        "_codecs.encode",  # how numpy's bytes are written; torch's own list has it
         *(f"torch._utils.{name}" for name in REBUILDERS),  # torch finds its storages itself
         "torch.Size",
         "torch.device",
@@ -241,7 +242,7 @@ class Calm:
     """
 
     def __init__(self, file: typing.BinaryIO) -> None:
-        self.file = file
+        self.file, self.name = file, file.name
         self.error: typing.Optional[OSError] = None
 
     def write(self, data: typing.Any) -> int:

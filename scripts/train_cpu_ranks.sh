@@ -28,5 +28,5 @@ venv=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)/.venv/bin
 export OMP_NUM_THREADS=${OMP_NUM_THREADS:-1}
 port=${MASTER_PORT:-$(python -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')}
 
-exec torchrun --nproc_per_node "$ranks" --master_addr 127.0.0.1 --master_port "$port" --no-python \
+exec torchrun --nproc_per_node "$ranks" --master_addr 127.0.0.1 --master_port "$port" --no_python \
   bash "${BASH_SOURCE[0]}" --as-rank "$@"

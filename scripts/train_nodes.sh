@@ -16,7 +16,7 @@ venv=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)/.venv/bin
 [[ -x $venv/fairseq-train ]] && PATH=$venv:$PATH
 
 command=(torchrun --nnodes "$nnodes" --nproc_per_node "$gpus" --node_rank "${NODE_RANK:-0}"
-  --master_addr "${MASTER_ADDR:-127.0.0.1}" --master_port "${MASTER_PORT:-29500}" --no-python
+  --master_addr "${MASTER_ADDR:-127.0.0.1}" --master_port "${MASTER_PORT:-29500}" --no_python
   fairseq-train "$@" --distributed-world-size "$((nnodes * gpus))" --distributed-no-spawn)
 
 if [[ $dry_run == true ]]; then

@@ -61,7 +61,7 @@ def test_two_ranks_agree_with_each_other_and_with_one_process(data: Path, tmp_pa
 
 def test_torchrun_alone_is_refused(data: Path, tmp_path: Path) -> None:
     """It would train two models of their own, in one folder, and exit with success."""
-    torchrun = ["torchrun", "--standalone", "--local-addr", "127.0.0.1", "--nproc_per_node", 2, "--no-python"]
+    torchrun = ["torchrun", "--standalone", "--local-addr", "127.0.0.1", "--nproc_per_node", 2, "--no_python"]
     more = ["--distributed-backend", "gloo", "--distributed-no-spawn"]
     finished = commands.shell(*torchrun, "fairseq-train", *commands.training(data, tmp_path, *more))
     assert finished.returncode != 0 and not list(tmp_path.glob("*.pt"))

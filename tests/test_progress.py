@@ -49,11 +49,21 @@ def test_each_run_has_a_line_of_its_own(terminal: Terminal) -> None:
     assert screen(terminal.getvalue()) == ["a: complete", ""]
 
 
-def test_in_a_file_one_line_has_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(progress.PERIOD, False, 0.0)
+def test_in_a_file_one_line_has_all_and_few_are_written() -> None:
     stream = io.StringIO()
-    Line(stream).show(["a", "b"])
-    assert stream.getvalue() == "a | b\n"
+    line = Line(stream)
+    for _ in range(3):
+        line.show(["a", "b"])
+    line.say("done")
+    assert stream.getvalue() == "a | b\ndone\n"
+
+
+def test_a_terminal_is_not_written_to_all_the_time() -> None:
+    terminal = Terminal()
+    line = Line(terminal)
+    for _ in range(3):
+        line.show(["a", "b"])
+    assert terminal.getvalue() == "a\nb"
 
 
 def test_cut() -> None:

@@ -284,21 +284,6 @@ def test_the_share_of_a_training_that_is_done(tmp_path: Path, limits: str, share
     assert progress(make_run(tmp_path, "soft", train=limits.split()), Status(10, 2.0, 1.0, 1.0)) == share
 
 
-def test_a_terminal_gets_one_line_and_other_outputs_few() -> None:
-    class Terminal(io.StringIO):
-        def isatty(self) -> bool:
-            return True
-
-    terminal, file = Terminal(), io.StringIO()
-    for stream in (terminal, file):
-        line = Line(stream)
-        for _ in range(3):
-            line.show(["x" * 500, "y"])
-        line.say("done")
-    assert terminal.getvalue().count("\n") == 1 and "…" in terminal.getvalue()
-    assert file.getvalue().count("\n") == 2
-
-
 @pytest.mark.parametrize("seconds, words", [(0, "0 s"), (59.4, "59 s"), (60, "1 min 0 s"), (7500, "2 h 5 min")])
 def test_durations(seconds: float, words: str) -> None:
     assert duration(seconds) == words

@@ -48,9 +48,10 @@ def at(row: Result, folder: Path) -> Result:
 @pytest.mark.parametrize("name", ["results.csv", "results.json"])
 def test_what_is_written_is_read(tmp_path: Path, name: str) -> None:
     rows = [ROW, ROW._replace(system='a "b", c', setting="", warm_start="", seed=2, bleu=1e-9)]
-    write_results([at(row, tmp_path) for row in rows], tmp_path)
-    moved = tmp_path.parent / f"{tmp_path.name}-moved"
-    tmp_path.rename(moved)
+    made, moved = tmp_path / "made", tmp_path / "moved"
+    made.mkdir()
+    write_results([at(row, made) for row in rows], made)
+    made.rename(moved)
     assert read_results(moved / name) == [at(row, moved) for row in rows]
     assert sorted(path.name for path in moved.iterdir()) == ["results.csv", "results.json"]
 

@@ -20,7 +20,7 @@ def from_checkpoint(checkpoint: str, data: str, subset: str) -> Subject:
     model, task = load_model(checkpoint, data)
     task.load_dataset(subset)
     cfg = checkpoint_utils.load_checkpoint_to_cpu(checkpoint)["cfg"]
-    weight = OmegaConf.select(cfg, "criterion.latency_weight", default=0.0)  # fairseq's own criteria have none
+    weight = OmegaConf.select(cfg, "criterion.latency_weight") or 0.0  # fairseq's own criteria have none
     return subject(model, task, task.datasets[subset], data, trained=True, latency_weight=weight)
 
 
