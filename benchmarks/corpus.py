@@ -21,7 +21,7 @@ MULTI30K = Path(os.environ.get("MULTI30K", ROOT.parent / "shared" / "data" / "mu
 FILES = {"train": "train", "valid": "val", "test": "test_2016_flickr"}
 LANGUAGES = ("de", "en")
 MERGES = 8000
-FEW, MANY = 20, 1000  # sentences of the synthetic valid and test sets
+FEW, MANY = 20, 2000  # sentences of the synthetic valid and test sets
 
 
 def corpus(size: Size) -> Tuple[Path, str]:
@@ -64,7 +64,7 @@ def _split(folder: Path) -> None:
 
 def synthetic(out: Path, sentences: int, words: int = MERGES) -> Path:
     """Sentences of about 14 tokens, at least 4, whose words follow Zipf's law; both languages alike."""
-    folder = out / f"synthetic-{sentences}-{words}"
+    folder = out / f"synthetic-{sentences}-{words}-{MANY}"
     if (folder / "bin" / "dict.en.txt").exists():
         return folder / "bin"
     folder.mkdir(parents=True, exist_ok=True)

@@ -92,7 +92,7 @@ def measure(size: Size) -> Outcome:
     commands = {name: command_line(name, data, **sizes) for name in ("soft", "milk", "lstm")}
     batches = [Training(arguments).batches(5) for arguments in commands.values()]
     assert batches[0] == batches[1] == batches[2], "not the same batches"
-    times = compare_processes({name: partial(updates, arguments) for name, arguments in commands.items()}, size, 3)
+    times = compare_processes({name: partial(updates, arguments) for name, arguments in commands.items()}, size, 5)
     figures, checks = times.figures(), []
     words = sum(map(len, batches[0])) / len(batches[0])
     for name, limit in (("soft", 1.3), ("milk", 1.15)):
