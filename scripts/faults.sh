@@ -20,7 +20,7 @@ for run in "${@:-kills soak endless numerics}"; do
       kills) $python -m tests.kill_training --kills 20 ;;
       soak) $python -m tests.soak --sentences 1000 --passes 10 ;;
       endless) $python -m tests.endless --tokens 100000 ;;
-      numerics) HYPOTHESIS_PROFILE=long $python -m pytest -q -p no:cacheprovider tests/test_numerics.py ;;
+      numerics) HYPOTHESIS_PROFILE=long $python -m pytest -q -p no:cacheprovider --timeout 0 tests/test_numerics.py ;;
       full-disk) $python -m tests.full_disk ;;
       *) echo "scripts/faults.sh: there is no run '$name'" >&2 && exit 2 ;;
     esac
