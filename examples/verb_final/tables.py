@@ -22,15 +22,21 @@ CAPTION = (
 
 
 def table(results: Results, rows: Optional[Sequence[Row]] = None) -> List[List[str]]:
-    """Heading and cells; several seeds give the mean and the range.  The oracle comes first."""
+    """Heading and cells; several seeds give the mean and the range.  The oracle comes first.
+
+    Where not all systems have as many seeds, the last column says how many.
+    """
     shown = [results.oracle, *(results.rows if rows is None else rows)]
+    uneven = len({len(row.seeds) for row in results.rows}) > 1
     heading = ["system", "BLEU", "exact %", "DAL", LAG, "AL", "AP", *(TITLES[kind] for kind in KINDS)]
+    heading += ["seeds"] * uneven
     body = [
         [
             row.system.label,
             *(_cell(row, measure) for measure in ("BLEU", "exact", "DAL")),
             f"{results.lag(row):.2f}",
             *(_cell(row, measure) for measure in ("AL", "AP", *KINDS)),
+            *[str(len(row.seeds) or "")] * uneven,
         ]
         for row in shown
     ]
