@@ -265,7 +265,7 @@ def test_decisions_and_contexts_ignore_the_buffer_beyond_what_was_read(name: str
 
 def gradients(attention: SimultaneousAttention, run: Run, lengths: Tensor) -> Dict[str, Tensor]:
     """Of a loss that all of the output has a part in.  Padding is weighed too: it must be zeros."""
-    attention.zero_grad()
+    attention.zero_grad(set_to_none=True)
     loss = run.c.square().sum() + run.beta.square().sum() + len(lengths) * latency(run, lengths)
     if loss.requires_grad:
         loss.backward()
