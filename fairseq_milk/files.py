@@ -8,12 +8,12 @@ from typing import Any, Union
 from .errors import UserError
 
 
-def write_atomically(path: Union[str, Path], text: str) -> None:
-    """Whoever is killed on the way leaves the old file as it was, and at most a .partial beside it."""
+def write_atomically(path: Union[str, Path], content: Union[str, bytes]) -> None:
+    """Whoever is killed on the way leaves the old file as it was, and at most a .partial beside it.  Text in UTF-8."""
     partial = f"{path}.partial"
     try:
-        with open(partial, "w", encoding="utf-8") as file:
-            file.write(text)
+        with open(partial, "wb") as file:
+            file.write(content.encode("utf-8") if isinstance(content, str) else content)
         os.replace(partial, path)
     except BaseException:
         if os.path.exists(partial):

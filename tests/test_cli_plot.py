@@ -40,6 +40,21 @@ def test_every_kind_in_every_format(kind: List[Any], suffix: str, table: str, tm
     assert out.read_bytes().startswith(MAGIC[suffix])
 
 
+def interrupted(*args: Any) -> None:
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("suffix", MAGIC)
+def test_an_interruption_leaves_the_old_picture(
+    suffix: str, table: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / f"plane.{suffix}"
+    out.write_bytes(b"old")
+    monkeypatch.setattr("os.replace", interrupted)
+    assert plot("plane", table, "--out", out) == 130
+    assert list(tmp_path.iterdir()) == [out] and out.read_bytes() == b"old"
+
+
 @pytest.mark.parametrize("latency", LATENCIES)
 def test_plane_shows_every_point(latency: str, table: str, tmp_path: Path) -> None:
     out = tmp_path / "plane.svg"

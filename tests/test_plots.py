@@ -34,7 +34,7 @@ from fairseq_milk.analysis.diagram import (
     shown,
     staircase,
 )
-from fairseq_milk.analysis.drawing import FORMATS, legend_label, literal, save, style_of, text_width, visible, write
+from fairseq_milk.analysis.drawing import FORMATS, legend_label, literal, render, save, style_of, text_width, visible
 from fairseq_milk.analysis.histogram import delay_histogram, delay_shares
 from fairseq_milk.analysis.plane import Point, pareto_front, quality_latency_plane
 from fairseq_milk.analysis.systems import paper_curves
@@ -80,9 +80,7 @@ def test_the_same_picture_is_the_same_file(tmp_path: Path) -> None:
 
 
 def svg(figure: Figure) -> bytes:
-    file = io.BytesIO()
-    write(figure, file, "svg")
-    return file.getvalue()
+    return render(figure, "svg")
 
 
 def svg_texts(figure: Figure) -> List[str]:
@@ -150,9 +148,7 @@ def test_every_script_in_every_format_without_a_warning(suffix: str) -> None:
     tokens = [*SCRIPTS, *NASTY]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        write(
-            schedule_diagram(tokens, tokens, range(1, len(tokens) + 1), title=tokens[0]), io.BytesIO(), suffix, dpi=60
-        )
+        render(schedule_diagram(tokens, tokens, range(1, len(tokens) + 1), title=tokens[0]), suffix, dpi=60)
 
 
 def test_a_viewer_without_the_fonts_takes_one_of_the_same_kind() -> None:
@@ -273,9 +269,8 @@ def test_long_tokens_are_cut() -> None:
 def test_long_sentences_of_two_systems() -> None:
     tokens = [f"tok{i}" for i in range(60)]
     panels = [Panel(tokens, tokens, delays, attention(delays)) for delays in (range(1, 61), [60] * 60)]
-    file = io.BytesIO()
-    write(schedule_diagrams(panels), file, "png", dpi=40)
-    assert Image.open(file).size[0] < 40 * 40
+    picture = render(schedule_diagrams(panels), "png", dpi=40)
+    assert Image.open(io.BytesIO(picture)).size[0] < 40 * 40
 
 
 def test_a_record_as_a_panel() -> None:

@@ -1,5 +1,6 @@
 """What the pictures share: text shown as it is, fonts that have its letters, and files that are always the same."""
 
+import io
 import logging
 import re
 import unicodedata
@@ -13,6 +14,8 @@ import matplotlib
 from matplotlib import font_manager
 from matplotlib.figure import Figure
 from matplotlib.text import Text
+
+from ..files import write_atomically
 
 logger = logging.getLogger(__name__)
 FORMATS = ("png", "svg", "pdf")
@@ -173,18 +176,23 @@ def house_style() -> Iterator[None]:
 
 
 def save(figure: Figure, stem: Union[str, Path], formats: Sequence[str] = ("png", "svg"), dpi: int = 150) -> List[Path]:
-    """STEM.png and STEM.svg.  A letter that no font has becomes a box in the PNG and the PDF, which is said."""
+    """STEM.png and STEM.svg, each whole or not there.
+
+    A letter that no font has becomes a box in the PNG and the PDF, which is said.
+    """
     paths = [Path(f"{stem}.{suffix}") for suffix in formats]
     for path, suffix in zip(paths, formats):
-        write(figure, path, suffix, dpi)
+        write_atomically(path, render(figure, suffix, dpi))
     boxed = [path for path, suffix in zip(paths, formats) if suffix != "svg"]
     if boxed:
         _say_missing(figure, boxed)
     return paths
 
 
-def write(figure: Figure, file: Any, suffix: str, dpi: int = 150) -> None:
-    """To a path or an open binary file.  Without a date: the same picture is the same file."""
+def render(figure: Figure, suffix: str, dpi: int = 150) -> bytes:
+    """What a file of this format holds, without a date: the same picture is the same file."""
     dates: Dict[str, Any] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
+    file = io.BytesIO()
     with house_style():
         figure.savefig(file, format=suffix, dpi=dpi, facecolor="white", metadata=dates.get(suffix))
+    return file.getvalue()

@@ -5,7 +5,6 @@ addresses, where nothing can run, and the page forbids scripts and the network b
 """
 
 import base64
-import io
 import platform
 from typing import List, NamedTuple, Optional, Sequence, Set
 
@@ -15,7 +14,7 @@ from matplotlib.figure import Figure
 
 from ..version import __version__
 from .diagram import Panel, schedule_diagram
-from .drawing import write
+from .drawing import render
 from .histogram import delay_histogram
 from .html import Markup, element, join, listing, table
 from .paper_results import NAMES, TEST_SETS
@@ -148,9 +147,7 @@ def _curves(systems: Sequence[System], paper: Optional[str]) -> Markup:
 
 def _picture(figure: Figure, alt: str, shrink: float = 0.0) -> Markup:
     """The figure as an SVG image, where nothing can run.  shrink: the least part of its size, on a narrow page."""
-    file = io.BytesIO()
-    write(figure, file, "svg")
-    address = "data:image/svg+xml;base64," + base64.b64encode(file.getvalue()).decode("ascii")
+    address = "data:image/svg+xml;base64," + base64.b64encode(render(figure, "svg")).decode("ascii")
     return element("img", src=address, alt=alt, style=f"min-width: {96 * shrink * figure.get_figwidth():.0f}px")
 
 
