@@ -119,6 +119,7 @@ def test_faults_of_a_log_are_named(tmp_path: Path, text: str, message: str) -> N
         ({"delays": [1, 1]}, None),  # a hypothesis that was cut
         ({"delays": [1, 1, 3]}, "sentence 0 has delays from 1 to 3"),
         ({"delays": [1]}, "sentence 0 has 1 delays"),
+        ({"attention": [[1.0], [1.0]]}, "sentence 0 has 2 rows of attention for 3 delays"),
         ({"delays": [1, 1.5, 2]}, "'delays' must be a list of whole numbers"),
         ({"delays": [True, 1, 2]}, "'delays' must be a list of whole numbers"),
         ({"delays": "1 1 2"}, "'delays' must be a list of whole numbers"),

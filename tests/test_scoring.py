@@ -235,7 +235,7 @@ def test_delays_that_do_not_fit_are_refused(delays: List[int]) -> None:
 
 
 def test_record_survives_its_dictionary() -> None:
-    record = SENTENCE._replace(text="I have seen it", attention=[[0.5, 0.5]])
+    record = SENTENCE._replace(text="I have seen it", attention=[[0.5, 0.5]] * 7)
     assert Record.from_dict({**record.to_dict(), "DAL": 3.0}) == record
     assert set(SENTENCE.to_dict()) == {"id", "source", "hypothesis", "reference", "delays"}
     assert SENTENCE._replace(reference=None).to_dict()["reference"] is None

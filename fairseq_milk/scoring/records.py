@@ -34,7 +34,7 @@ class Record(NamedTuple):
         return len(self.delays) == len(self.hypothesis) + 1
 
     def check(self) -> "Record":
-        """The record itself if its delays fit its tokens, else a ValueError of one sentence."""
+        """The record itself if delays, tokens and attention fit each other, else a ValueError of one sentence."""
         if len(self.delays) - len(self.hypothesis) not in (0, 1):
             raise ValueError(
                 f"sentence {self.id} has {len(self.delays)} delays for a hypothesis of {len(self.hypothesis)} tokens "
@@ -44,6 +44,10 @@ class Record(NamedTuple):
             raise ValueError(
                 f"sentence {self.id} has delays from {min(self.delays)} to {max(self.delays)}, but its source has "
                 f"{len(self.source)} tokens and EOS"
+            )
+        if self.attention is not None and len(self.attention) != len(self.delays):
+            raise ValueError(
+                f"sentence {self.id} has {len(self.attention)} rows of attention for {len(self.delays)} delays"
             )
         return self
 
