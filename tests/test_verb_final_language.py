@@ -1,9 +1,8 @@
 """The oracle delays of examples/verb_final against the definition, by brute force."""
 
 import functools
-import importlib.util
+import os
 import random
-import sys
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -13,25 +12,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from examples.verb_final import language, text
+from examples.verb_final.language import Sentence
+from examples.verb_final.lexicon import Lexicon, Slot, words
+
 EOS = "</s>"
-PATH = Path(__file__).resolve().parents[1] / "examples" / "verb_final" / "language.py"
-
-
-def load() -> Any:
-    spec = importlib.util.spec_from_file_location("verb_final_language", PATH)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-language = load()
-FULL = language.Lexicon.default()
-MINIATURE = language.Lexicon.miniature()
+FULL = Lexicon.default()
+MINIATURE = Lexicon.miniature()
 ADVERB = MINIATURE.slots[0]
-PREPOSITION = language.Slot(language.words("mit:with"), True, 0.5)
-SECOND_ADVERB = language.Slot(language.words("gern:gladly"), False, 0.5)
+PREPOSITION = Slot(words("mit:with"), True, 0.5)
+SECOND_ADVERB = Slot(words("gern:gladly"), False, 0.5)
 SMALLER = replace(MINIATURE, adjectives=(), pronouns=(), separable={"nimmt": MINIATURE.separable["nimmt"]})
 MINIATURES = {
     "one adverb": MINIATURE,
@@ -80,12 +70,12 @@ class Trie:
 
 
 @functools.lru_cache(maxsize=None)
-def treebank() -> Dict[str, Any]:
+def treebank() -> Dict[str, Sentence]:
     """The sentences of the miniature language by their source."""
     return {" ".join(sentence.source): sentence for sentence in language.enumerate_sentences(MINIATURE)}
 
 
-def number_of_sentences(lexicon: Any) -> int:
+def number_of_sentences(lexicon: Lexicon) -> int:
     names = len(lexicon.first_names) * len(lexicon.last_names)
     phrases = len(lexicon.determiners) * (1 + len(lexicon.adjectives)) * len(lexicon.nouns)
     phrases += names * (1 + len(lexicon.nouns))
@@ -110,7 +100,7 @@ def test_delays_are_the_earliest_determination_in_the_whole_language(name: str) 
 
 
 def test_the_miniature_is_as_large_as_it_says() -> None:
-    assert f"{number_of_sentences(MINIATURE):,} sentences" in language.Lexicon.miniature.__doc__
+    assert f"{number_of_sentences(MINIATURE):,} sentences" in str(Lexicon.miniature.__doc__)
 
 
 def test_every_sample_is_in_the_enumeration() -> None:
@@ -135,7 +125,7 @@ class Rewritten:
         return options[self.taken[-1]]
 
 
-def neighbours(script: Any, rng: random.Random) -> Iterator[Any]:
+def neighbours(script: Rewritten, rng: random.Random) -> Iterator[Sentence]:
     """Each single choice of the derivation changed in each way, the later ones kept, and then left to chance."""
     for step, size in enumerate(script.sizes):
         for other in range(size):
@@ -194,14 +184,14 @@ def test_shape_of_the_full_language() -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        {"nouns": language.words("mann:man")},
-        {"separable": {"nimmt": language.words("an:accepts")}},
+        {"nouns": words("mann:man")},
+        {"separable": {"nimmt": words("an:accepts")}},
         {"separable": {}},
-        {"slots": (language.Slot((), False, 0.5),)},
-        {"nouns": language.words("mann:man hund:man")},
-        {"nouns": language.words("mann:man sieht:look")},
-        {"first_names": language.words("john:the mary")},
-        {"determiners": language.words("ein:a kein:no"), "first_names": language.words("john:the mary")},
+        {"slots": (Slot((), False, 0.5),)},
+        {"nouns": words("mann:man hund:man")},
+        {"nouns": words("mann:man sieht:look")},
+        {"first_names": words("john:the mary")},
+        {"determiners": words("ein:a kein:no"), "first_names": words("john:the mary")},
     ],
 )
 def test_a_lexicon_with_predictable_or_ambiguous_words_is_refused(change: Dict[str, Any]) -> None:
@@ -212,15 +202,15 @@ def test_a_lexicon_with_predictable_or_ambiguous_words_is_refused(change: Dict[s
 SIZES = {"train": 3000, "valid": 100, "test": 200}
 
 
-def test_corpus_is_disjoint_aligned_and_reproducible(tmp_path: Path) -> None:
-    corpus = language.write_corpus(tmp_path / "a", SIZES, seed=1)
-    language.write_corpus(tmp_path / "b", SIZES, seed=1)
-    language.write_corpus(tmp_path / "c", {**SIZES, "train": 10}, seed=1)
-    language.write_corpus(tmp_path / "d", SIZES, seed=2)
-    files = {path.name: path.read_text() for path in (tmp_path / "a").iterdir()}
+def test_corpus_is_disjoint_aligned_and_reproducible() -> None:
+    corpus = text.draw_corpus(SIZES, seed=1)
+    files, again = text.as_files(corpus), text.as_files(text.draw_corpus(SIZES, seed=1))
+    fewer, other = (
+        text.as_files(text.draw_corpus(sizes, seed)) for sizes, seed in (({**SIZES, "train": 10}, 1), (SIZES, 2))
+    )
     assert set(files) == {f"{split}.{side}" for split in SIZES for side in ("de", "en")} | {"test.delays", "test.kind"}
-    assert files == {path.name: path.read_text() for path in (tmp_path / "b").iterdir()}
-    assert files["test.de"] == (tmp_path / "c" / "test.de").read_text() != (tmp_path / "d" / "test.de").read_text()
+    assert files == again
+    assert files["test.de"] == fewer["test.de"] != other["test.de"]
     for split, size in SIZES.items():
         assert files[f"{split}.de"].splitlines() == [" ".join(s.source) for s in corpus[split]]
         assert files[f"{split}.en"].count("\n") == len(files[f"{split}.de"].splitlines()) == size
@@ -230,14 +220,17 @@ def test_corpus_is_disjoint_aligned_and_reproducible(tmp_path: Path) -> None:
     assert len(set(sources)) == sum(SIZES.values())
 
 
-def test_an_interrupted_write_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
-    def lines() -> Iterator[str]:
-        yield "new"
+def test_an_interrupted_write_leaves_the_old_file_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(source: Path, target: Path) -> None:
+        assert source.read_text() == "new\n"
         raise KeyboardInterrupt
 
-    (tmp_path / "test.de").write_text("old\n")
+    text.write_files(tmp_path, {"test.de": "old\n"})
+    monkeypatch.setattr(os, "replace", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        language.write_lines(tmp_path / "test.de", lines())
+        text.write_files(tmp_path, {"test.de": "new\n"})
     assert [path.name for path in tmp_path.iterdir()] == ["test.de"]
     assert (tmp_path / "test.de").read_text() == "old\n"
 
@@ -245,7 +238,7 @@ def test_an_interrupted_write_leaves_the_old_file_and_nothing_else(tmp_path: Pat
 @pytest.mark.parametrize("bad", [["--test", "0"], ["--train", "-5"], ["--valid", "many"]])
 def test_bad_sizes_are_one_sentence(bad: List[str], tmp_path: Path, capsys: "pytest.CaptureFixture[str]") -> None:
     with pytest.raises(SystemExit) as stop:
-        language.main(["--out", str(tmp_path / "data"), *bad])
+        text.main(["--out", str(tmp_path / "data"), *bad])
     assert stop.value.code == 2
     assert "error:" in capsys.readouterr().err.splitlines()[-1]
     assert not (tmp_path / "data").exists()

@@ -1,5 +1,6 @@
 """The recipe of examples/verb_final: its systems, its runs for the engine of `fairseq-milk sweep`, and its tables."""
 
+import fcntl
 import io
 import json
 import sys
@@ -19,7 +20,25 @@ def test_a_failing_preprocess_leaves_no_data(monkeypatch: pytest.MonkeyPatch, tm
     monkeypatch.setattr(corpus, "command", lambda name: sys.executable)
     with pytest.raises(RunError, match="failed with exit code"):
         corpus.prepare_data(tmp_path, recipe.FAST.sizes, Line(io.StringIO()))
-    assert list(tmp_path.iterdir()) == []
+    assert [path.name for path in tmp_path.iterdir()] == [".lock"]
+
+
+def test_what_somebody_who_was_killed_has_left_is_removed(tmp_path: Path) -> None:
+    data = corpus.folder_of(tmp_path, corpus.draw_files(recipe.FAST.sizes))
+    for folder in (data, tmp_path / ".data-killed" / "text"):
+        folder.mkdir(parents=True)
+    assert corpus.prepare_data(tmp_path, recipe.FAST.sizes, Line(io.StringIO())) == data
+    assert {path.name for path in tmp_path.iterdir()} == {".lock", data.name}
+
+
+def test_only_one_process_makes_data(tmp_path: Path) -> None:
+    with corpus.locked(tmp_path), open(tmp_path / ".lock") as file, pytest.raises(BlockingIOError):
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def test_the_text_of_the_recorded_study_is_what_it_was() -> None:
+    """Its trained models are found by it."""
+    assert corpus.folder_of(Path(), corpus.draw_files(recipe.STUDY.sizes)).name == "data-09550f647d"
 
 
 def test_the_recipe_has_what_the_study_asks() -> None:

@@ -1,32 +1,60 @@
-"""The corpus: sentences of the language, and what fairseq-preprocess makes of them."""
+"""The corpus: sentences of the language, and what fairseq-preprocess makes of them.
 
+OUT/data-<hash of its text>/ has text/ and bin/.  It is made under another name and renamed when it is complete.
+"""
+
+import fcntl
 import hashlib
 import os
 import shutil
-import tempfile
+from contextlib import contextmanager
 from pathlib import Path
-from typing import List, Mapping
+from typing import Iterator, List, Mapping
 
-from examples.verb_final import language, recipe
+from examples.verb_final import recipe, text
+from examples.verb_final.language import Sentence
 from fairseq_milk.sweep.commands import RunError, check, command, digest, start, stop, undisturbed
 from fairseq_milk.sweep.progress import Line
 
 
 def prepare_data(out: Path, sizes: Mapping[str, int], line: Line, seed: int = recipe.DATA_SEED) -> Path:
-    """OUT/data-<hash of its text>, with text/ and bin/; made under another name and renamed when it is complete."""
+    """The folder of the corpus, made if it is not there."""
+    files = draw_files(sizes, seed)
+    data = folder_of(out, files)
     out.mkdir(parents=True, exist_ok=True)
-    building = Path(tempfile.mkdtemp(prefix=".data-", dir=out))
-    try:
-        language.write_corpus(building / "text", sizes, seed)
-        files = sorted((building / "text").iterdir())
-        contents = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
-        data = out / f"data-{digest([contents, recipe.arguments(recipe.PREPROCESS)])}"
+    with locked(out):
+        for stale in out.glob(".data-*"):  # of somebody who was killed
+            shutil.rmtree(stale)
         if not data.is_dir():
             line.say(f"data: {', '.join(f'{size} {split}' for split, size in sizes.items())} sentences")
-            _preprocess(building)
-            building.chmod(0o755)
-            _rename(building, data)
-        return data
+            _build(data, files)
+    return data
+
+
+def draw_files(sizes: Mapping[str, int], seed: int = recipe.DATA_SEED) -> Mapping[str, str]:
+    return text.as_files(text.draw_corpus(sizes, seed))
+
+
+def folder_of(out: Path, files: Mapping[str, str]) -> Path:
+    """Where the corpus is, or would be."""
+    contents = {name: hashlib.sha256(content.encode()).hexdigest() for name, content in files.items()}
+    return out / f"data-{digest([contents, recipe.arguments(recipe.PREPROCESS)])}"
+
+
+@contextmanager
+def locked(out: Path) -> Iterator[None]:
+    """One process at a time makes data; the lock of one that was killed is free."""
+    with open(out / ".lock", "w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _build(data: Path, files: Mapping[str, str]) -> None:
+    building = data.with_name(f".{data.name}")
+    try:
+        text.write_files(building / "text", files)
+        _preprocess(building)
+        os.rename(building, data)
     finally:
         shutil.rmtree(building, ignore_errors=True)
 
@@ -47,23 +75,15 @@ def _preprocess(folder: Path) -> None:
     check(words, code, folder / "preprocess.log")
 
 
-def _rename(building: Path, data: Path) -> None:
-    try:
-        os.rename(building, data)
-    except OSError:
-        if not data.is_dir():  # else somebody made the same at the same time
-            raise
-
-
-def read_test_set(data: Path) -> List[language.Sentence]:
+def read_test_set(data: Path) -> List[Sentence]:
     """The sentences of the test set with their oracle delays, in the order of fairseq's ids."""
     columns = [
         (data / "text" / f"test.{name}").read_text(encoding="utf-8").splitlines()
-        for name in (language.SOURCE, language.TARGET, "delays", "kind")
+        for name in (text.SOURCE, text.TARGET, "delays", "kind")
     ]
     if len({len(lines) for lines in columns}) != 1:
         raise RunError(f"the files of the test set in {data} are not of one length: remove the folder")
     return [
-        language.Sentence(tuple(x.split()), tuple(y.split()), tuple(map(int, g.split())), kind)
+        Sentence(tuple(x.split()), tuple(y.split()), tuple(map(int, g.split())), kind)
         for x, y, g, kind in zip(*columns)
     ]
