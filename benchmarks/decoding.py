@@ -31,12 +31,13 @@ from fairseq_milk.generation import DecodingOptions, StreamingSession, translate
 
 BATCH = 500  # sentences, of `fairseq-generate`
 TRIED = (
-    "Of the time of a batch, two fifths are the product of the output layer, a third the LSTM layers, a sixth the "
-    "READs and the decisions to READ, which are asked of the whole batch whenever one sentence reads. "
-    "Tried: batches of 100, 200 and 500. SimulEval's price is that of our own streaming session, "
-    "of which the batch is 9 to 13 times. "
-    "On another machine, with AVX2 instead of AVX512, SimulEval "
-    "took 96 ms a sentence and the ratio was 38 (commit 4aaac87)."
+    "Five eighths of the command's time are decoding: of it a quarter each the encoder, the decoder's LSTM layers and "
+    "the output layer with its normalisation, a sixth the decisions to READ. The rest is one thread of Python for each "
+    "sentence: fairseq's own loop, which looks up 26 options of its configuration a sentence (a seventh of the time), "
+    "records and strings (a tenth), sacreBLEU (a twentieth). "
+    "Tried: batches of 100, 200 and 500. SimulEval's price is that of our own streaming session, of which the batch is "
+    "9 to 13 times. On another machine, with AVX2 instead of AVX512, SimulEval took 96 ms a sentence and the ratio was "
+    "38 (commit 4aaac87)."
 )
 
 
