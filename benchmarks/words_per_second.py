@@ -29,13 +29,13 @@ PEER = "--task translation --arch lstm --criterion label_smoothed_cross_entropy"
 
 TRIED = (
     "With AVX512 the matrix products of an update alone take 1,730 of its 2,130 ms (150 GFLOP, 82 of them in the "
-    "output layer, at 78 to 90 GFLOP/s where a large square product has 94), and those of the peer 1,750 of 2,410: what "
-    "is left to us, 400 ms, is the peer's 660 with layer norm on top, and 1.3 would need 120. The largest of it, in ms: "
-    "dropout masks 32, gates 30, Adam 25, sums of biases 22, softmax 22, bmm of the attention 17. Tried in the output "
-    "layer: words without padding (kept: 15 % fewer rows), chunks of 128 to 1,024 rows (256 to 512 within 2 %), the "
-    "bias in the product (no gain), softmax in place (2 to 4 % of the layer), torch's private entry to oneDNN (7 % of "
-    "the layer, 3 % of an update); elsewhere: fused Adam (1 %). With AVX2 and all models in one process the ratios were "
-    "1.27 and 1.20 (commit 4aaac87)."
+    "output layer, at 78 to 90 GFLOP/s where a large square product has 94), and those of the peer 1,750 of 2,410: "
+    "what is left to us, 400 ms, is the peer's 660 with layer norm on top, and 1.3 would need 120. The largest of "
+    "it, in ms: dropout masks 32, gates 30, Adam 25, sums of biases 22, softmax 22, bmm of the attention 17. Tried "
+    "in the output layer: words without padding (kept: 15 % fewer rows), chunks of 128 to 1,024 rows (256 to 512 "
+    "within 2 %), the bias in the product (no gain), softmax in place (2 to 4 % of the layer), torch's private "
+    "entry to oneDNN (7 % of the layer, 3 % of an update); elsewhere: fused Adam (1 %). With AVX2 and all models in "
+    "one process the ratios were 1.27 and 1.20 (commit 4aaac87)."
 )
 
 
