@@ -1,5 +1,6 @@
 """The sweep files of the corpora: read by fairseq-milk sweep, options known to fairseq, grids as in the paper."""
 
+import re
 import shlex
 import shutil
 from collections import defaultdict
@@ -64,6 +65,20 @@ def test_a_sweep_trains_as_the_launcher_does(recipe: str, tmp_path: Path) -> Non
     by_sweep = parse(["data", "--user-dir", commands.PLUGIN, *words(point.train)])
     different = {name for name in by_launcher if by_launcher[name] != by_sweep.get(name)}
     assert different == {"data", "save_dir", "distributed_world_size", "distributed_no_spawn"}
+
+
+@pytest.mark.parametrize("recipe", ["wmt15_de_en", "wmt14_en_fr"])
+def test_a_task_of_the_array_has_the_gpus_that_the_batch_was_made_for(recipe: str, tmp_path: Path) -> None:
+    spec = read(recipe, tmp_path)
+    asked = parse_slurm((commands.ROOT / "examples" / recipe / "train.slurm").read_text())
+    assert {name: str(spec.slurm[name]) for name in ("gpus-per-node", "cpus-per-task")}.items() <= asked.items()
+    assert spec.slurm["nodes"] == 1 and str(spec.slurm["time"]).endswith("-00:00:00")
+    gpus = int(asked["gpus-per-node"])
+    assert {int(p.train["batch-size"]) * int(p.train["update-freq"]) * gpus for p in spec.points} == {4096}
+
+
+def parse_slurm(script: str) -> Dict[str, str]:
+    return dict(re.findall(r"^#SBATCH --([\w-]+)=(\S+)$", script, flags=re.MULTILINE))
 
 
 def parse(arguments: List[str]) -> Dict[str, Any]:

@@ -149,6 +149,12 @@ def test_the_dry_run_can_be_pasted_into_a_shell(sweep: Sweep) -> None:
     assert anew[2] == f"rm -r {sweep.out / NAMES[0] / 'checkpoints'}" and "fairseq-train" in anew[3]
 
 
+def directives(script: str) -> List[str]:
+    """The words that sbatch reads, of which the first line that is no comment ends them."""
+    head = script.partition("\nset ")[0]
+    return [word for line in head.splitlines() if line.startswith("#SBATCH ") for word in shlex.split(line)[1:]]
+
+
 def test_a_slurm_array(sweep: Sweep) -> None:
     milk = sweep.folder / "bin" / "fairseq-milk"
     milk.write_text('#!/bin/bash\nprintf "%s\\n" "$@"\n')
@@ -156,15 +162,20 @@ def test_a_slurm_array(sweep: Sweep) -> None:
     script = sweep.folder / "array.slurm"
     assert sweep("--slurm", script) == f"sbatch {script}\n"
     text = script.read_text()
-    assert "#SBATCH --array=0-2\n" in text and "#SBATCH --job-name=mine\n" in text
+    own = ["--job-name=mine", "--array=0-2", "--ntasks=1", "--requeue"]
+    assert directives(text) == own
     assert f"job0=$(sbatch --parsable --array=0-0 {script})" in text
     assert f"job1=$(sbatch --parsable --dependency=afterok:$job0 --array=1-2 {script})" in text
     for task, name in enumerate(NAMES):
         environment = {**os.environ, "SLURM_ARRAY_TASK_ID": str(task)}
         done = subprocess.run(["bash", str(script)], check=True, capture_output=True, text=True, env=environment)
         assert done.stdout.splitlines() == ["sweep", str(sweep.file), "--out", str(sweep.out), "--only", name]
+    asked: Any = {"systems:": "slurm: {gres: gpu:1, comment: it's mine, exclusive: true, requeue: false}\nsystems:"}
+    sweep("--slurm", script, **asked)
+    assert directives(script.read_text()) == [*own[:3], "--gres=gpu:1", "--comment=it's mine", "--exclusive"]
     sweep()
     assert sweep("--slurm", script) == "nothing is missing\n"
+    assert sweep("--slurm", script, **asked) == "nothing is missing\n", "what is asked for changes no result"
 
 
 def test_only_some_runs_and_what_they_start_from(sweep: Sweep) -> None:

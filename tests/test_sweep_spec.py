@@ -89,6 +89,12 @@ def test_a_name_and_absolute_paths(tmp_path: Path) -> None:
     assert (spec.name, spec.data, spec.checkpoint) == ("mine", data, "checkpoint_last.pt")
 
 
+def test_what_a_run_asks_of_slurm(tmp_path: Path) -> None:
+    spec = read(tmp_path, GOOD + "slurm: {gres: gpu:1, time: 24:00:00, mem: 8G, exclusive: true}\n")
+    assert spec.slurm == {"gres": "gpu:1", "time": "24:00:00", "mem": "8G", "exclusive": True}
+    assert read(tmp_path, GOOD).slurm == {}
+
+
 MISTAKES = [
     # unknown keys
     ("sytems: {}", "unknown key 'sytems', did you mean 'systems'?"),
@@ -125,6 +131,13 @@ MISTAKES = [
     ("train: {--lr: 3}", "train: write 'lr' for the option --lr"),
     ("train: {l r: 3}", "train: 'l r' is not an option"),
     ("systems: {a: {train: {wait-k: 1}, grid: {wait-k: [1]}}}", "systems.a.grid.wait-k: the option is under 'train'"),
+    ("slurm: [gpus]", "slurm: 'key: value' lines are expected here, got a list"),
+    ("slurm: {gres: [gpu]}", "slurm.gres: one line is expected here, got a list"),
+    ("slurm: {gres: {gpu: 1}}", "slurm.gres: a number, a text, true or false is expected here"),
+    ("slurm: {--gres: gpu:1}", "slurm: write 'gres' for the option --gres"),
+    ("slurm: {array: 0-3}", "slurm: 'array' cannot be given: the sweep numbers its runs"),
+    ("slurm: {ntasks: 8}", "slurm: 'ntasks' cannot be given: a run is one task"),
+    ('slurm: {comment: "a\\nrm -r x"}', "slurm.comment: one line is expected here, got 'a\\nrm -r x'"),
     # duplicates
     ("seeds: [1, 1]", "seeds: a seed is there twice"),
     ("train: {lr: 1, lr: 2}", "the key 'lr' is there twice"),

@@ -91,7 +91,7 @@ def refuse_other_trainings(chosen: Sequence[Run]) -> None:
 
 def write_slurm(args: argparse.Namespace, spec: Spec, chosen: Sequence[Run], out: Path) -> int:
     task = ["sweep", str(spec.path), "--out", str(out), *(["--retrain"] if args.retrain else [])]
-    text = slurm_script(chosen, spec.name, [command("fairseq-milk"), *task], args.slurm)
+    text = slurm_script(chosen, spec, [command("fairseq-milk"), *task], args.slurm)
     if text:
         write_atomically(args.slurm, text)
     print(f"sbatch {shlex.quote(str(args.slurm))}" if text else "nothing is missing")

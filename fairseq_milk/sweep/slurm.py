@@ -6,13 +6,11 @@ from typing import List, Sequence
 
 from .commands import shell_line
 from .runs import Run, with_predecessors
+from .spec import Options, Spec, as_text
 
 SCRIPT = """#!/usr/bin/env bash
-#SBATCH --job-name={name}
-#SBATCH --array=0-{last}
-#SBATCH --ntasks=1
-#SBATCH --requeue
-# One run of {name} a task. Add what your cluster wants: #SBATCH --gpus=1, --cpus-per-task, --mem, --time ...
+{directives}
+# One run of {name} a task. What it asks for, GPUs, CPUs, memory and time, is under 'slurm' in the file of the sweep.
 # A task that is requeued goes on from its last checkpoint.{order}
 set -euo pipefail
 
@@ -26,7 +24,7 @@ ORDER = """
 {lines}"""
 
 
-def slurm_script(runs: Sequence[Run], name: str, task: Sequence[str], script: Path) -> str:
+def slurm_script(runs: Sequence[Run], spec: Spec, task: Sequence[str], script: Path) -> str:
     """Empty if nothing is missing.  Runs that others start from come first.
 
     task: the words of a command that completes a run if it is given `--only RUN`.  script: where it will be.
@@ -35,12 +33,22 @@ def slurm_script(runs: Sequence[Run], name: str, task: Sequence[str], script: Pa
     missing.sort(key=depth)
     if not missing:
         return ""
+    array: Options = {"job-name": spec.name, "array": f"0-{len(missing) - 1}", "ntasks": 1, "requeue": True}
     return SCRIPT.format(
-        name=name,
-        last=len(missing) - 1,
+        name=spec.name,
+        directives=directives({**array, **spec.slurm}),
         order=_order(missing, script),
         runs="\n".join(f"  {shlex.quote(run.name)}" for run in missing),
         command=shell_line(task),
+    )
+
+
+def directives(options: Options) -> str:
+    """{'gres': 'gpu:1', 'exclusive': True, 'requeue': False} -> the first two as #SBATCH lines."""
+    given = {f"--{name}": value for name, value in options.items() if value is not False}
+    return "\n".join(
+        f"#SBATCH {name}" if value is True else f"#SBATCH {name}={shlex.quote(as_text(value))}"
+        for name, value in given.items()
     )
 
 

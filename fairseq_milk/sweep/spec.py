@@ -15,6 +15,10 @@
       remove-bpe: true
     checkpoint: checkpoint_best.pt  # optional: the one that is decoded, and that others start from
     seeds: [1, 2]                   # optional (default: [1]): every system is trained with each
+    slurm:                          # optional: options of sbatch, what --slurm asks for each run
+      gres: gpu:1
+      cpus-per-task: 4
+      time: 24:00:00
     systems:
       offline: {train: {arch: rnmt_offline}, generate: {beam: 20}}
       start:   {train: {attention: milk}}
@@ -45,7 +49,7 @@ from .yaml_file import read_yaml
 Value = Union[str, int, float, bool]
 Options = Mapping[str, Value]
 
-KEYS = ("name", "data", "train", "generate", "checkpoint", "seeds", "systems")
+KEYS = ("name", "data", "train", "generate", "checkpoint", "seeds", "slurm", "systems")
 SYSTEM_KEYS = ("after", "train", "generate", "grid")
 TRAIN: Options = {"task": "simultaneous_translation", "log-format": "json"}
 GENERATE: Options = {"task": "simultaneous_translation"}
@@ -63,6 +67,7 @@ TAKEN = {  # options that the sweep gives, and what to do instead
         "user-dir": "it is always fairseq_milk",
     },
 }
+SLURM_TAKEN = {"array": "the sweep numbers its runs", "ntasks": "a run is one task"}
 LONGEST = 200  # name of a folder; most file systems take 255
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+=,-]*")  # safe as the name of a folder, in a shell and in a pattern
 
@@ -92,6 +97,7 @@ class Spec:
     data: Path
     checkpoint: str
     seeds: Tuple[int, ...]
+    slurm: Options
     points: Tuple[Point, ...]
 
 
@@ -122,6 +128,7 @@ def read_spec(path: Union[str, Path]) -> Spec:
         data=top.at("data").data(fields["data"]),
         checkpoint=top.at("checkpoint").name(fields.get("checkpoint", "checkpoint_best.pt")),
         seeds=top.at("seeds").seeds(fields.get("seeds", [1])),
+        slurm=top.at("slurm").lines(fields.get("slurm", {}), SLURM_TAKEN),
         points=tuple(_points(top, fields)),
     )
     _check_names(top, spec)
@@ -238,6 +245,13 @@ class _Place(NamedTuple):
             self._option(name, taken)
             self.at(name)._value(option)
         return found
+
+    def lines(self, value: Any, taken: Mapping[str, str]) -> Dict[str, Value]:
+        """Options that are written a line each."""
+        for name, option in self.mapping({} if value is None else value).items():
+            if isinstance(option, list) or not as_text(option).isprintable():
+                raise self.at(name).wrong(f"one line is expected here, got {_kind(option)}")
+        return self.options(value, taken)
 
     def grid(self, value: Any, own: Options) -> List[Dict[str, Value]]:
         """The points of the grid, one without options if there is no grid."""
