@@ -3,6 +3,7 @@
 import base64
 import html
 import json
+import math
 import re
 import shutil
 import subprocess
@@ -21,7 +22,7 @@ from fairseq_milk import cli
 from fairseq_milk.analysis import GenerateLog
 from fairseq_milk.analysis.drawing import visible
 from fairseq_milk.analysis.html import element, escape
-from fairseq_milk.analysis.report import POLICY, Choice, build_report, duration
+from fairseq_milk.analysis.report import POLICY, Choice, build_report
 from fairseq_milk.analysis.sentences import Generation, read_generation
 from fairseq_milk.analysis.systems import group
 from tests import sweep_stand_in as stand_in
@@ -168,9 +169,10 @@ def test_the_worst_sentences() -> None:
     assert of_system.lowest_bleu(1) == [1] and of_system.largest_dal(1) == [2]
 
 
-@pytest.mark.parametrize("seconds, said", [(48, "48 s"), (1830, "30 min"), (7500, "2 h 05 min"), (float("nan"), "–")])
-def test_durations(seconds: float, said: str) -> None:
-    assert duration(seconds) == said
+def test_durations_as_in_the_sweep() -> None:
+    known = build_report(group([stand_in.result(train_seconds=1830.0, generate_seconds=48.2)]), [], Choice())
+    unknown = build_report(group([stand_in.result(train_seconds=math.nan, generate_seconds=math.nan)]), [], Choice())
+    assert ">30 min 30 s<" in known and ">48 s<" in known and unknown.count(">–<") == 2
 
 
 @pytest.mark.parametrize(

@@ -39,9 +39,7 @@ class Place(NamedTuple):
 
 
 def choose_place(spot: Spot, size: Spot, inside: Box, obstacles: Sequence[Obstacle]) -> Optional[Place]:
-    """The cheapest place for a label of this width and height; None if there is none, or the point is not inside."""
-    if not _contains(inside, around(spot, 0, 0)):
-        return None
+    """The cheapest place for a label of this width and height; None if there is none."""
     room = _grown(inside, -GAP)
     places = [place for place in _places(spot, size, room) if _contains(room, place.box)]
     if not places:

@@ -44,16 +44,14 @@ def quality_latency_plane(
     latency_name: str = "DAL (tokens)",
     quality_name: str = "BLEU",
     title: str = "",
-    quality_from: Optional[float] = None,
     overlay: Optional[Curves] = None,
     size: Tuple[float, float] = (6.8, 4.6),
 ) -> Figure:
     """The points of a system are joined from left to right, those that nothing beats by a grey line of steps.  The
     legend is below.
 
-    best: the limit, drawn as a star.  quality_from: where the vertical axis begins; points below it are not shown.
-    overlay: curves of others to compare with, dashed and light, in the colours of the systems of the same name.
-    size: in inches, without the legend.
+    best: the limit, drawn as a star.  overlay: curves of others to compare with, dashed and light, in the colours of
+    the systems of the same name.  size: in inches, without the legend.
     """
     overlay = overlay or {}
     styles = style_of([*systems, *overlay])
@@ -68,8 +66,6 @@ def quality_latency_plane(
         axes.set_ylabel(literal(quality_name))
         if title:
             axes.set_title(literal(title), fontsize=11)
-        if quality_from is not None:
-            axes.set_ylim(bottom=quality_from)
         axes.margins(x=0.1, y=0.08)
         axes.grid(color="0.92")
         axes.set_axisbelow(True)
@@ -170,7 +166,7 @@ def _bar_boxes(axes: Any, p: Point) -> List[Box]:
 
 
 def _place_labels(axes: Any, points: Sequence[Point], colour: str, obstacles: List[Obstacle]) -> None:
-    """Each in the best place inside the axes, which is taken then.  A point outside of them has no label."""
+    """Each in the best place inside the axes, which is taken then.  Without such a place there is no label."""
     inside = tuple(edge * _points(axes) for edge in axes.get_window_extent().extents)
     for p in points:
         label, spot = literal(p.label), _spot(axes, *_place(p))

@@ -6,12 +6,14 @@ addresses, where nothing can run, and the page forbids scripts and the network b
 
 import base64
 import platform
+from math import isnan
 from typing import List, NamedTuple, Optional, Sequence, Set
 
 import matplotlib
 import sacrebleu
 from matplotlib.figure import Figure
 
+from ..sweep.progress import duration
 from ..version import __version__
 from .diagram import Panel, schedule_diagram
 from .drawing import render
@@ -236,8 +238,7 @@ def _making(systems: Sequence[System], command: str) -> Markup:
             system.point,
             *(element("code", text) for text in (result.log, result.checkpoint, result.warm_start, result.commit)),
             result.seed,
-            duration(result.train_seconds),
-            duration(result.generate_seconds),
+            *("–" if isnan(time) else duration(time) for time in (result.train_seconds, result.generate_seconds)),
         ]
         for system in systems
         for result in system.results
@@ -248,13 +249,3 @@ def _making(systems: Sequence[System], command: str) -> Markup:
     )
     terms = [("command", element("code", command)), ("versions", versions)]
     return _section("How this was made", listing(terms), table(heading, rows, texts=6))
-
-
-def duration(seconds: float) -> str:
-    """48 s, 31 min, 2 h 05 min; a dash if it is not known."""
-    if seconds != seconds:
-        return "–"
-    minutes = round(seconds / 60)
-    if seconds < 120:
-        return f"{seconds:.0f} s"
-    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02} min"

@@ -11,7 +11,7 @@ h1 { font-size: 1.6rem; font-weight: 600; line-height: 1.25; margin: 0.5rem 0 0.
 h2 { font-size: 1.2rem; font-weight: 600; margin: 3rem 0 0.75rem; padding-top: 0.75rem; border-top: 1px solid #ddd; }
 h3 { font-size: 1rem; font-weight: 600; margin: 2rem 0 0.25rem; }
 p { margin: 0.5rem 0; max-width: 42rem; }
-.quiet, figcaption { color: #666; font-size: 0.875rem; }
+.quiet { color: #666; font-size: 0.875rem; }
 .warning { border-left: 3px solid #d55e00; padding-left: 0.75rem; }
 
 .scroll { overflow-x: auto; max-width: 100%; }
