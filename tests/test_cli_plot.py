@@ -86,7 +86,37 @@ def test_results_on_other_sentences_stay_out(table: str, tmp_path: Path, caplog:
     assert "left out" in caplog.text
     assert {system.name for system in read_systems([str(both)], "valid")} == {"wait-k"}
     assert plot("plane", both, "--subset", "dev", "--out", tmp_path / "plane.svg") == 2
-    assert "--subset dev: there are results on" in capsys.readouterr().err
+    assert "--subset dev: the tables have results on" in capsys.readouterr().err
+
+
+def test_tables_are_told_apart_by_their_names(table: str, tmp_path: Path, capsys: Any) -> None:
+    old = read_systems([table])
+    both = read_systems([f"old={table}", f"new={table}"])
+    assert [system.key for system in both] == [f"{name}/{system.key}" for name in ("old", "new") for system in old]
+    assert all(len(system.results) == 1 for system in both)
+    assert list(curves(both, "dal")) == ["old/soft", "old/milk", "old/wait-k", "new/soft", "new/milk", "new/wait-k"]
+    for inputs in ([table, table], [f"a={table}", f"a={table}"], [table, Path(table).with_suffix(".json")]):
+        assert plot("plane", *inputs, "--out", tmp_path / "plane.svg") == 2
+        (line,) = capsys.readouterr().err.splitlines()
+        assert re.search("soft with seed 1 is there twice, in .*results.csv and .*results", line)
+
+
+def test_other_seeds_of_another_table_are_seeds(table: str, tmp_path: Path) -> None:
+    more, _ = write_results([result._replace(seed=2) for result in read_results(table)], tmp_path)
+    assert [len(system.results) for system in read_systems([table, str(more)])] == [2] * len(read_systems([table]))
+
+
+def test_tables_are_of_one_subset_together(tmp_path: Path) -> None:
+    """Though in each by itself another one is the most frequent."""
+
+    def rows(folder: str, subset: str, count: int) -> str:
+        made = [stand_in.result(setting=f"latency-weight={n}", log=f"x/generate-{subset}.jsonl") for n in range(count)]
+        (tmp_path / folder).mkdir()
+        return f"{folder}={write_results(made, tmp_path / folder)[0]}"
+
+    tables = [rows("a", "test", 2), rows("b", "valid", 3)]
+    assert {system.name for system in read_systems(tables)} == {"b/milk"}
+    assert {system.name for system in read_systems(tables, "test")} == {"a/milk"}
 
 
 def test_names_of_generations(logs: List[str]) -> None:

@@ -456,6 +456,14 @@ def test_spellings_of_a_name_share_a_colour() -> None:
     assert len(style_of(map(str, range(100)))) == 100
 
 
+def test_of_two_tables_the_first_has_the_colours_of_the_mechanisms() -> None:
+    styles = style_of(["old/milk", "old/wait-k", "new/milk", "new/wait-k"])
+    assert [styles[name] for name in ("old/milk", "old/wait-k")] == [
+        style_of([name])[name] for name in ("milk", "waitk")
+    ]
+    assert len(set(styles.values())) == 4
+
+
 def test_the_colour_of_a_mechanism_belongs_to_it_alone() -> None:
     """Also where the mechanism is not in the picture: one compares pictures."""
     mechanisms = {colour for colour, _ in style_of(["milk", "wait-k", "monotonic", "mocha", "soft"]).values()}

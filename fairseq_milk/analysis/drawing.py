@@ -99,7 +99,9 @@ def _plain(name: str) -> str:
 
 
 def _family(plain: str) -> Optional[str]:
-    return next((family for family in FAMILIES if plain.startswith(family)), None)
+    """Of 'milk', and of 'old/milk' in a table by the name of old."""
+    system = plain.rpartition("/")[2]
+    return next((family for family in FAMILIES if system.startswith(family)), None)
 
 
 # ---- fonts ----------------------------------------------------------------------------------------------------------

@@ -67,36 +67,55 @@ class System(NamedTuple):
 
 
 def read_systems(inputs: Sequence[str], subset: Optional[str] = None) -> List[System]:
-    """inputs: tables of a sweep (.csv, .json), or generations as FILE or NAME=FILE.  subset: see `of_one_subset`.
-
-    A name is a system and, after a space, its setting.  Files of the same name are seeds of one system.
-    """
+    """inputs: tables of a sweep (.csv, .json) and generations, as FILE or NAME=FILE.  subset: see `of_one_subset`."""
     files = [_name_and_path(text) for text in inputs]
-    logs = [path for _, path in files if not _is_table(path)]
-    distinct = dict(zip(logs, distinct_names(logs)))
-    results: List[Result] = []
-    for name, path in files:
-        if _is_table(path):
-            results += of_one_subset(read_results(path), subset)
-        else:
-            system, _, setting = name.partition(" ") if name else (distinct[path], "", "")
-            results.append(score_log(read_generate_log(path), system, setting))
+    tables = [file for file in files if _is_table(file[1])]
+    logs = [file for file in files if not _is_table(file[1])]
+    results = of_one_subset(_read_tables(tables), subset) + _read_logs(logs)
     if not results:
         raise UserError(f"there are no results in {', '.join(inputs)}")
     return group(results)
 
 
+def _read_tables(tables: Sequence[Tuple[str, str]]) -> List[Result]:
+    """The name of a table goes before those of its systems: old/milk.  A run that is there twice is no second seed."""
+    paths: Dict[Tuple[str, str, int, str], str] = {}
+    results: List[Result] = []
+    for name, path in tables:
+        for result in read_results(path):
+            if name:
+                result = result._replace(system=f"{name}/{result.system}")
+            run = result.system, result.setting, result.seed, result.subset
+            if run in paths:
+                said = f"{result.system} {result.setting}".strip() + f" with seed {result.seed} is there twice"
+                raise UserError(
+                    f"{said}, in {paths[run]} and {path}: tables as NAME=FILE are told apart by their names"
+                )
+            paths[run] = path
+            results.append(result)
+    return results
+
+
+def _read_logs(logs: Sequence[Tuple[str, str]]) -> List[Result]:
+    """A name is a system and, after a space, its setting.  Files of the same name are seeds of one system."""
+    results: List[Result] = []
+    for (name, path), distinct in zip(logs, distinct_names([path for _, path in logs])):
+        system, _, setting = name.partition(" ") if name else (distinct, "", "")
+        results.append(score_log(read_generate_log(path), system, setting))
+    return results
+
+
 def of_one_subset(results: Sequence[Result], subset: Optional[str]) -> List[Result]:
     """Figures on different sentences do not belong in one picture: those of `subset`, by default of the most frequent.
 
-    The development tables of examples/wmt15_de_en are decoded on `valid`, its curves on `test`.
+    The development tables of the examples are decoded on `valid`, their curves on `test`.
     """
     by_subset: Dict[str, List[Result]] = {}
     for result in results:
         by_subset.setdefault(result.subset, []).append(result)
     wanted = subset or max(by_subset, key=lambda name: len(by_subset[name]), default="")
     if subset is not None and subset not in by_subset:
-        raise UserError(f"--subset {subset}: there are results on {', '.join(by_subset)}")
+        raise UserError(f"--subset {subset}: the tables have results on {', '.join(by_subset) or 'nothing'}")
     for name, others in by_subset.items():
         if name != wanted:
             systems = ", ".join(dict.fromkeys(result.system for result in others))

@@ -40,9 +40,14 @@ def add_inputs(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         metavar="INPUT",
         help="results.csv or results.json of fairseq-milk sweep, or generations (generate-<subset>.jsonl, logs): FILE "
-        "or NAME=FILE, where NAME may be 'SYSTEM SETTING'; files of the same NAME are its seeds",
+        "or NAME=FILE. The systems of a table are then called NAME/SYSTEM; of a generation NAME may be 'SYSTEM "
+        "SETTING', and generations of the same NAME are its seeds",
     )
-    parser.add_argument("--subset", metavar="NAME", help="of a table, the results on this data set (the most frequent)")
+    parser.add_argument(
+        "--subset",
+        metavar="NAME",
+        help="of the tables, the results on this data set, e.g. valid (default: the one with most results in them)",
+    )
     parser.add_argument(
         "--show",
         nargs="+",
