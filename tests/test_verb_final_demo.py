@@ -1,7 +1,8 @@
-"""The demo from end to end, too small to learn anything: interrupted, finished, and used again."""
+"""The demo from end to end by its script, too small to learn anything: interrupted, finished, and used again."""
 
 import fcntl
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -13,10 +14,15 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from examples.verb_final import recipe
+from examples.verb_final import corpus, demo, recipe
 from examples.verb_final.language import KINDS
+from fairseq_milk.sweep import scheduler
+from tests.test_verb_final_recipe import other_model
 
 ROOT = Path(__file__).resolve().parents[1]
+IN_VENV = Path(sys.prefix) == ROOT / ".venv"  # which the scripts use: they have nothing to set up
+DEMO = ["bash", "scripts/demo.sh"] if IN_VENV else [sys.executable, "-m", "examples.verb_final.demo"]
+ENVIRONMENT = {**os.environ, "PYTHONWARNINGS": "ignore", "PYTHON": sys.executable}
 PATIENCE = 600  # seconds, on a machine that has a lot to do
 RUNS = [f"{key}-s1" for key in recipe.DEMO_SYSTEMS]
 
@@ -24,9 +30,9 @@ RUNS = [f"{key}-s1" for key in recipe.DEMO_SYSTEMS]
 def start(out: Path) -> "subprocess.Popen[str]":
     """As from a shell: SIGINT is not ignored, whatever runs the tests."""
     return subprocess.Popen(
-        [sys.executable, "-m", "examples.verb_final.demo", "--fast", "--out", str(out)],
+        [*DEMO, "--fast", "--out", str(out)],
         cwd=ROOT,
-        env={**os.environ, "PYTHONWARNINGS": "ignore"},
+        env=ENVIRONMENT,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -73,7 +79,7 @@ def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def interrupted(out: Path) -> List[bool]:
     """Interrupted twice: while the data are made, and when both trainings have saved something."""
     interrupt_when(start(out), lambda: any(out.glob(".data-*/preprocess.log")))
-    assert list(out.iterdir()) == [], "half-made data"
+    assert [path.name for path in out.iterdir()] == [".lock"], "half-made data"
     last = [out / name / "checkpoints" / "checkpoint_last.pt" for name in RUNS]
     interrupt_when(start(out), lambda: any(path.exists() for path in last))
     return [path.exists() for path in last]
@@ -94,7 +100,7 @@ def test_an_interrupted_training_goes_on(out: Path, interrupted: List[bool], sai
     assert any(interrupted)
 
 
-def test_progress_and_the_table_are_shown(said: str) -> None:
+def test_progress_and_the_table_are_shown(out: Path, said: str) -> None:
     assert f"{RUNS[0]} " in said and " of 2 done" in said
     labels = [recipe.systems()[key].label for key in recipe.DEMO_SYSTEMS]
     lines = said.splitlines()
@@ -104,7 +110,16 @@ def test_progress_and_the_table_are_shown(said: str) -> None:
         assert sum(line.startswith(label + "  ") for line in lines) == 1
     (oracle,) = [line for line in lines if line.startswith("best possible")]
     assert "  100.0    100.0  " in oracle
-    assert "finished in" in lines[-1] and " MB" in lines[-1]
+    assert lines[IN_VENV] == f"starting fairseq; everything goes to {out}", "the first line of the program"
+    assert "INFO" not in said and "DEBUG" not in said
+
+
+def test_the_memory_of_all_processes_is_told(said: str) -> None:
+    last = said.splitlines()[-1]
+    found = re.fullmatch(r"finished in .*, in at most (\d+) MB: (\d+) here and 2 commands of up to (\d+) at once", last)
+    assert found is not None, last
+    total, own, command = map(int, found.groups())
+    assert total == own + 2 * command and min(own, command) > 100, "less than fairseq needs"
 
 
 @pytest.mark.parametrize("name", ["plane", "schedule-verb-final", "schedule-verb-second"])
@@ -128,3 +143,46 @@ def test_a_second_run_uses_what_is_there(out: Path, said: str) -> None:
     assert "2 of 2 runs were trained and decoded before" in again
     assert [(out / name / "done.json").stat().st_mtime_ns for name in RUNS] == before
     assert again[again.index("\nsystem ") : again.index("\nfinished")] in said
+
+
+@pytest.mark.parametrize("seconds", [0, 2])
+def test_ctrl_c_while_fairseq_is_imported(seconds: float, tmp_path: Path) -> None:
+    demo = start(tmp_path / "out")
+    assert demo.stdout is not None
+    while not demo.stdout.readline().startswith("starting fairseq"):
+        assert demo.poll() is None
+    time.sleep(seconds)
+    demo.send_signal(signal.SIGINT)
+    said = demo.communicate(timeout=PATIENCE)[0]
+    assert (demo.returncode, said) == (130, "demo: interrupted; run it again to go on\n")
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_fast_demo_does_not_touch_the_models_of_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    started: List[Path] = []
+
+    def begin(out: Path, scale: recipe.Scale) -> int:
+        started.append(out)
+        return 0
+
+    monkeypatch.setattr(demo, "demo", begin)
+    assert demo.main([]) == demo.main(["--fast"]) == 0
+    assert started == [ROOT / "demo", ROOT / "demo-fast"]
+
+
+def test_a_model_of_other_settings_is_said_to_be_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other_model(tmp_path / RUNS[0])
+    corpus.folder_of(tmp_path, corpus.draw_files(recipe.FAST.sizes)).mkdir()
+    monkeypatch.setattr(scheduler, "run_all", lambda runs, jobs, line: runs)
+    assert demo.demo(tmp_path, recipe.FAST) == 1
+    assert capsys.readouterr().out == f"{tmp_path / RUNS[0]} was trained with other settings: it is trained anew\n"
+
+
+@pytest.mark.skipif(not IN_VENV, reason="run.sh would make .venv")
+def test_the_script_of_the_study() -> None:
+    words = ["bash", "examples/verb_final/run.sh", "--list", "--only", "milk-[24]"]
+    listed = subprocess.run(words, cwd=ROOT, env=ENVIRONMENT, stdout=subprocess.PIPE, text=True, check=True).stdout
+    assert [line.split()[0] for line in listed.splitlines()[1:]] == ["milk-2", "milk-4"]
+    assert "--latency-weight 4 " in listed.splitlines()[-1]

@@ -5,14 +5,16 @@ import io
 import json
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, Dict, List, Sequence, Tuple
 
 import pytest
 
-from examples.verb_final import corpus, recipe, redraw, study, tables
+from examples.verb_final import comparison, corpus, recipe, record, redraw, results, study, tables
 from examples.verb_final.runs import make_run
+from fairseq_milk.sweep import scheduler
 from fairseq_milk.sweep.commands import RunError
 from fairseq_milk.sweep.progress import Line
+from fairseq_milk.sweep.runs import Run
 from fairseq_milk.sweep.table import text_table
 
 
@@ -73,8 +75,49 @@ def test_arguments() -> None:
 
 
 def test_unknown_systems_are_named(capsys: Any, tmp_path: Path) -> None:
-    assert study.main(["--only", "nothing", "--out", str(tmp_path / "out")]) == 2
+    with pytest.raises(SystemExit) as stop:
+        study.main(["--only", "nothing", "--out", str(tmp_path / "out")])
+    assert stop.value.code == 2
     assert "no system is called nothing" in capsys.readouterr().err
+
+
+def test_a_seed_counts_once() -> None:
+    assert study.parse(["--seeds", "2", "1", "2"]).seeds == [2, 1]
+
+
+def test_a_report_prepares_nothing(capsys: Any, tmp_path: Path) -> None:
+    assert study.main(["--report", "--out", str(tmp_path / "out")]) == 2
+    assert capsys.readouterr().err == "study: there is nothing to report: no run is complete\n"
+    assert not (tmp_path / "out").exists()
+
+
+def other_model(folder: Path) -> Path:
+    """As a study with another recipe would leave it."""
+    model = folder / "checkpoints" / "checkpoint_best.pt"
+    model.parent.mkdir(parents=True)
+    model.touch()
+    (folder / "settings.json").write_text(json.dumps({"train": ["--other"]}))
+    return model
+
+
+def test_a_study_replaces_a_model_only_with_retrain(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other_model(tmp_path / "soft-s1")
+    corpus.folder_of(tmp_path, corpus.draw_files(recipe.STUDY.sizes)).mkdir()
+    started: List[str] = []
+
+    def run_all(runs: Sequence[Run], jobs: int, line: Line) -> List[Run]:
+        started.extend(run.name for run in runs)
+        return []
+
+    monkeypatch.setattr(scheduler, "run_all", run_all)
+    words = ["--only", "soft", "--seeds", "1", "--out", str(tmp_path)]
+    assert study.main(words) == 2
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1 and str(tmp_path / "soft-s1") in said and "--retrain" in said and not started
+    study.main([*words, "--retrain"])
+    assert started == ["soft-s1"]
 
 
 def test_tables_line_up() -> None:
@@ -84,16 +127,51 @@ def test_tables_line_up() -> None:
     assert tables.markdown_table(cells).splitlines()[1] == "| --- | ---: |"
 
 
-RECORDED = Path(study.__file__).parent / "results" / "study.csv"
+def figures(systems: Dict[str, Tuple[float, float]]) -> results.Figures:
+    """Of one seed.  systems: DAL and per cent exact."""
+    return {
+        key: {"1": {**dict.fromkeys(results.MEASURES, 1.0), "DAL": dal, "exact": exact}}
+        for key, (dal, exact) in {"oracle": (3.0, 100.0), **systems}.items()
+    }
 
 
-def test_the_recorded_study_can_be_redrawn(tmp_path: Path) -> None:
+def test_wait_k_at_the_same_lag() -> None:
+    milk = {"milk-0.12": (3.0, 99.0), "milk-0.3": (2.5, 90.0), "milk-0.5": (1.0, 60.0), "milk-1": (0.9, 50.0)}
+    waitk = {"wait-4": (4.0, 60.0), "wait-1": (1.0, 20.0), "wait-2": (2.0, 30.0)}
+    beside = figures({**milk, **waitk, "milk-0.05": (5.0, 99.0)})
+    cells = tables.study_tables(results.from_figures(beside))["Large λ"]
+    assert [row[0] for row in cells[1:]] == ["MILk, λ = 0.12", "MILk, λ = 0.3", "MILk, λ = 0.5", "MILk, λ = 1"]
+    assert [row[-1] for row in cells[1:]] == ["45.0", "37.5", "20.0", "below wait-1 (DAL 1.00)"]
+    assert comparison.waitk_at(results.from_figures(beside), 4.1) == "above wait-4 (DAL 4.00)"
+
+
+def test_every_table_of_the_recorded_study_stands_in_results_md() -> None:
+    """If this is red, `python -m examples.verb_final.redraw examples/verb_final/results/study.csv --record`."""
+    recorded = results.from_figures(results.read_figures([record.STUDY]))
+    made = {title: tables.markdown_table(cells) for title, cells in tables.study_tables(recorded).items()}
+    assert set(made) == {"All mechanisms", "Alignment and mass", "Noise", "Large λ"}
+    document = record.DOCUMENT.read_text(encoding="utf-8")
+    assert record.fill(document, made) == document
+    assert all(table in document and table in tables.markdown(recorded) for table in made.values())
+
+
+def test_tables_are_replaced_in_their_places() -> None:
+    document = "a\n<!-- table: one -->\n| old |\n<!-- end -->\nb\n<!-- table: two -->\n<!-- end -->\n"
+    filled = record.fill(document, {"two": "| 2 |", "one": "| 1 |"})
+    assert filled == "a\n<!-- table: one -->\n| 1 |\n<!-- end -->\nb\n<!-- table: two -->\n| 2 |\n<!-- end -->\n"
+    with pytest.raises(RunError, match="three"):
+        record.fill(document, {"one": "", "two": "", "three": ""})
+
+
+def test_the_recorded_study_can_be_redrawn(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Figures of two files come together, the last one counts, and what is written can be read again."""
-    heading, oracle, *lines = RECORDED.read_text(encoding="utf-8").splitlines()
+    heading, oracle, *lines = record.STUDY.read_text(encoding="utf-8").splitlines()
     soft = next(line for line in lines if line.startswith("soft,1,"))
     more = tmp_path / "more.csv"
-    more.write_text("\n".join([heading, soft.replace("soft,1,", "soft,9,"), soft]) + "\n", encoding="utf-8")
-    assert redraw.main([str(RECORDED), str(more), "--out", str(tmp_path / "out")]) == 0
+    lines_of_more = [heading, soft.replace("soft,1,", "soft,9,"), soft, soft.replace("soft,", "hard,")]
+    more.write_text("\n".join(lines_of_more) + "\n", encoding="utf-8")
+    assert redraw.main([str(record.STUDY), str(more), "--out", str(tmp_path / "out")]) == 0
+    assert capsys.readouterr().err == "left out, as recipe.py has no such system: hard\n"
     written = (tmp_path / "out" / "results.csv").read_text(encoding="utf-8").splitlines()
     assert sorted(written) == sorted([heading, oracle, *lines, soft.replace("soft,1,", "soft,9,")])
     assert "| soft attention (offline) | " in (tmp_path / "out" / "tables.md").read_text(encoding="utf-8")

@@ -5,13 +5,13 @@ from typing import Dict, List, Optional, Sequence
 
 from matplotlib.figure import Figure
 
+from examples.verb_final.comparison import best_milk, nearest_waitk
 from examples.verb_final.language import Sentence
 from examples.verb_final.results import Results, Row
 from fairseq_milk.analysis.diagram import EOS, Panel, schedule_diagrams
 from fairseq_milk.analysis.drawing import save
 from fairseq_milk.analysis.plane import Point, quality_latency_plane
 
-ENOUGH = 99.0  # per cent of the sentences: what counts as translated
 QUALITIES = {"exact": "sentences translated exactly (%)", "BLEU": "BLEU"}
 CURVES = ("MILk", "wait-k", "monotonic", "MoChA", "soft")  # the families on the plane
 SHOWN = {"verb-final": range(8, 14), "verb-second": range(6, 11)}  # kinds of sentences to draw, and their lengths
@@ -48,21 +48,6 @@ def draw_plane(results: Results, quality: str) -> Figure:
 def _point(row: Row, quality: str) -> Point:
     """The bars go over the range of the seeds."""
     return Point(row.mean("DAL"), row.mean(quality), row.system.point, row.range("DAL"), row.range(quality))
-
-
-def best_milk(results: Results) -> Optional[Row]:
-    """The MILk of the lowest lag among those that translate enough; if none does, the most accurate one."""
-    rows = [row for row in results.rows if row.system.family == "MILk"]
-    good = [row for row in rows if row.mean("exact") >= ENOUGH]
-    if good:
-        return min(good, key=lambda row: row.mean("DAL"))
-    return max(rows, key=lambda row: row.mean("exact")) if rows else None
-
-
-def nearest_waitk(results: Results, row: Row) -> Optional[Row]:
-    """The wait-k whose lag is nearest to that of the row."""
-    rows = [other for other in results.rows if other.system.family == "wait-k"]
-    return min(rows, key=lambda other: abs(other.mean("DAL") - row.mean("DAL"))) if rows else None
 
 
 def worth_showing(results: Results) -> List[Row]:

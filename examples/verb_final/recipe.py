@@ -56,7 +56,7 @@ PREPROCESS: Options = {"--source-lang": "de", "--target-lang": "en", "--workers"
 # ---- the learned heads: begin by waiting, then let the latency term pull the head forward ---------------------------
 
 LAMBDA = 0.12  # where one value has to do: the other mechanisms and the ablations; one of LAMBDAS
-LAMBDAS = (0.05, 0.1, 0.12, 0.2, 0.3, 0.5, 1.0)
+LAMBDAS = (0.05, 0.1, 0.12, 0.2, 0.3, 0.5, 1.0, 2.0, 4.0)
 NOISE = 4
 NOISES = (0, 1, 2, 4, 6)  # NOISE among them is the system milk-LAMBDA
 HEAD: Options = {
@@ -94,7 +94,7 @@ def systems() -> Dict[str, System]:
     for k in KS:
         rows.append(System(f"wait-{k}", f"wait-{k}", "wait-k", f"k={k}", {"--attention": "waitk", "--wait-k": k}))
     for lam in LAMBDAS:
-        rows.append(_milk(f"milk-{lam:g}", f"MILk, λ = {lam:g}", point=f"λ={lam:g}", latency_weight=lam))
+        rows.append(_milk(milk_key(lam), f"MILk, λ = {lam:g}", point=f"λ={lam:g}", latency_weight=lam))
     rows.append(System("monotonic", "monotonic", "monotonic", "", {"--attention": "monotonic", **HEAD}))
     for w in CHUNKS:
         options: Options = {"--attention": "mocha", "--chunk-size": w, **HEAD}
@@ -108,9 +108,13 @@ def systems() -> Dict[str, System]:
     return {system.key: system for system in rows}
 
 
+def milk_key(lam: float) -> str:
+    return f"milk-{lam:g}"
+
+
 def noise_key(n: float) -> str:
     """The system with noise n; the usual noise is the usual system."""
-    return f"milk-{LAMBDA:g}" if n == NOISE else f"milk-noise{n:g}"
+    return milk_key(LAMBDA) if n == NOISE else f"milk-noise{n:g}"
 
 
 # ---- how large ------------------------------------------------------------------------------------------------------

@@ -1,35 +1,45 @@
 """Tables and planes from the figures of earlier studies, results.csv, for example of seeds that were run elsewhere.
 
     python -m examples.verb_final.redraw examples/verb_final/results/study.csv study/results.csv --out redrawn
+    python -m examples.verb_final.redraw examples/verb_final/results/study.csv study/results.csv --record
 
-Where two files have the same system and seed, the last one counts.
+Where two files have the same system and seed, the last one counts.  --record writes what the repository keeps: see
+record.py.
 """
 
 import argparse
-import logging
 import sys
 from pathlib import Path
 from typing import Optional, Sequence
 
-from fairseq_milk.sweep.commands import exit_code
+from examples.verb_final import program
 
 
 def main(arguments: Optional[Sequence[str]] = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m examples.verb_final.redraw", description=__doc__.splitlines()[0])
     parser.add_argument("tables", type=Path, nargs="+", metavar="CSV", help="results.csv of a study")
-    parser.add_argument("--out", type=Path, required=True, help="folder for tables and pictures")
+    where = parser.add_mutually_exclusive_group(required=True)
+    where.add_argument("--out", type=Path, help="folder for tables and pictures")
+    where.add_argument("--record", action="store_true", help="write RESULTS.md and results/ of the repository anew")
     options = parser.parse_args(arguments)
-    return exit_code("redraw", lambda: redraw(options.tables, options.out))
+    return program.run("redraw", "starting fairseq", lambda: redraw(options.tables, options.out))
 
 
-def redraw(paths: Sequence[Path], out: Path) -> int:
-    logging.disable(logging.INFO)
-    from examples.verb_final import pictures, results, tables
+def redraw(paths: Sequence[Path], out: Optional[Path]) -> int:
+    """out: None for the repository."""
+    from examples.verb_final import pictures, record, results, tables
 
-    found = results.read_csv(paths)
+    figures = results.read_figures(paths)
+    unknown = results.unknown_systems(figures)
+    if unknown:
+        print(f"left out, as recipe.py has no such system: {', '.join(unknown)}", file=sys.stderr)
+    found = results.from_figures(figures)
     print(tables.markdown(found))
-    for path in tables.write_files(found, out) + pictures.draw_planes(found, out, ("exact", "BLEU")):
-        print(path)
+    if out is None:
+        written = record.record(found)
+    else:
+        written = tables.write_files(found, out) + pictures.draw_planes(found, out, ("exact", "BLEU"))
+    print("\n".join(map(str, written)))
     return 0
 
 

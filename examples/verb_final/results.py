@@ -17,6 +17,7 @@ MEASURES = ("BLEU", "exact", *LATENCIES, *KINDS)  # a kind: the percentage of it
 ORACLE = "oracle"
 BEST = recipe.System(ORACLE, "best possible (oracle)", ORACLE, "", {})
 SIGNATURE = PAPER.signature()
+Figures = Dict[str, Dict[str, Dict[str, float]]]  # system -> seed -> measure
 
 
 class Row(NamedTuple):
@@ -62,9 +63,9 @@ def collect(runs: Sequence[Run]) -> Results:
     return Results(sentences, _oracle(sentences), [_row(by_key[key], sentences) for key in order])
 
 
-def read_csv(paths: Sequence[Path]) -> Results:
-    """The figures of `tables.as_csv`, without sentences.  Of the same system and seed the last one counts."""
-    found: Dict[str, Dict[str, Dict[str, float]]] = {}  # system -> seed -> measure
+def read_figures(paths: Sequence[Path]) -> Figures:
+    """Of the tables of `tables.as_csv`.  Where two have the same system and seed, the last one counts."""
+    found: Figures = {}
     for path in paths:
         try:
             for line in csv.DictReader(path.read_text(encoding="utf-8").splitlines()):
@@ -72,16 +73,24 @@ def read_csv(paths: Sequence[Path]) -> Results:
                 found.setdefault(line["system"], {})[line["seed"]] = figures
         except (OSError, KeyError, ValueError) as error:
             raise RunError(f"{path} is no results.csv of a study: {error}") from error
+    if ORACLE not in found or not set(recipe.systems()) & set(found):
+        raise RunError(f"there is no system, or no oracle, in {', '.join(map(str, paths))}")
+    return found
+
+
+def from_figures(found: Figures) -> Results:
+    """Without sentences, and without systems that the recipe does not have."""
 
     def row(system: recipe.System) -> Row:
         by_seed = sorted(found[system.key].items())
         seeds = [int(seed) for seed, _ in by_seed if seed]
         return Row(system, seeds, {measure: [of_seed[measure] for _, of_seed in by_seed] for measure in MEASURES}, [])
 
-    rows = [row(system) for key, system in recipe.systems().items() if key in found]
-    if not rows or ORACLE not in found:
-        raise RunError(f"there is no system, or no oracle, in {', '.join(map(str, paths))}")
-    return Results([], row(BEST), rows)
+    return Results([], row(BEST), [row(system) for key, system in recipe.systems().items() if key in found])
+
+
+def unknown_systems(found: Figures) -> List[str]:
+    return [key for key in found if key != ORACLE and key not in recipe.systems()]
 
 
 def _row(runs: Sequence[Run], sentences: Sequence[Sentence]) -> Row:

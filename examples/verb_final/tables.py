@@ -7,14 +7,15 @@ from pathlib import Path
 from typing import Any, Dict, List, Optional, Sequence
 
 from examples.verb_final import recipe
+from examples.verb_final.comparison import by_lag, findings, waitk_at
 from examples.verb_final.language import KINDS
-from examples.verb_final.pictures import ENOUGH, best_milk, nearest_waitk
 from examples.verb_final.results import MEASURES, SIGNATURE, Results, Row
 from fairseq_milk.files import write_atomically
 
 DIGITS = {"BLEU": 1, "exact": 1, "DAL": 2, "AL": 2, "AP": 3, **{kind: 1 for kind in KINDS}}
 TITLES = {"exact": "exact %", **{kind: f"{kind} %" for kind in KINDS}}
 LAG = "DAL/oracle"
+LARGE = "Large λ"
 CAPTION = (
     "exact: whole sentences translated without a mistake, also by kind of sentence. Latency: mean over the sentences, "
     f"{SIGNATURE}."
@@ -56,51 +57,42 @@ def markdown_table(cells: Sequence[Sequence[str]]) -> str:
     return "\n".join("| " + " | ".join(row) + " |" for row in (cells[0], rule, *cells[1:]))
 
 
-def findings(results: Results) -> List[str]:
-    """The comparisons that the study is made for, as far as the systems are there."""
-    milk = best_milk(results)
-    if milk is None:
-        return []
-    said = [
-        f"{milk.system.label}: {milk.mean('exact'):.1f} % of the sentences exact at DAL {milk.mean('DAL'):.2f}, "
-        f"{results.lag(milk):.2f} times the oracle's {results.oracle.mean('DAL'):.2f}."
-    ]
-    waitk = nearest_waitk(results, milk)
-    if waitk is not None:
-        lost = 100 - waitk.mean("exact")
-        said.append(f"{waitk.system.label}, the nearest in lag (DAL {waitk.mean('DAL'):.2f}), loses {lost:.1f} %.")
-    rows = [row for row in results.rows if row.system.family == "wait-k"]
-    good = [row for row in rows if row.mean("exact") >= ENOUGH]
-    if good:
-        first = min(good, key=lambda row: row.mean("DAL"))
-        said.append(f"wait-k needs {first.system.point} (DAL {first.mean('DAL'):.2f}) for {ENOUGH:g} %.")
-    elif len(rows) > 1:
-        said.append(f"No wait-k that was trained reaches {ENOUGH:g} %.")
-    return said
-
-
-def sections(results: Results) -> Dict[str, List[Row]]:
-    """The tables of the study: title -> rows."""
+def study_tables(results: Results) -> Dict[str, List[List[str]]]:
+    """The tables of the study, as far as the systems are there: title -> heading and cells."""
     rows = {row.system.key: row for row in results.rows}
-    usual = f"milk-{recipe.LAMBDA:g}"
     groups = {
         "All mechanisms": [key for key, row in rows.items() if row.system.family not in ("MILk ablated", "MILk noise")],
-        "Alignment and mass": [usual, "milk-published", "milk-unpreserved"],
+        "Alignment and mass": [recipe.milk_key(recipe.LAMBDA), "milk-published", "milk-unpreserved"],
         "Noise": [recipe.noise_key(n) for n in recipe.NOISES],
     }
     found = {title: [rows[key] for key in keys if key in rows] for title, keys in groups.items()}
-    return {title: members for title, members in found.items() if members and (len(members) > 1 or len(rows) == 1)}
+    shown = {title: members for title, members in found.items() if members and (len(members) > 1 or len(rows) == 1)}
+    tables = {title: table(results, members) for title, members in shown.items()}
+    if "Noise" in tables:
+        names = {recipe.noise_key(n): f"MILk, n = {n:g}" for n in recipe.NOISES}
+        for cells, row in zip(tables["Noise"][2:], found["Noise"]):
+            cells[0] = names[row.system.key]
+    keys = [recipe.milk_key(lam) for lam in recipe.LAMBDAS if lam >= recipe.LAMBDA]
+    large = [rows[key] for key in keys if key in rows]
+    if len(large) > 1 and len(by_lag(results, "wait-k")) > 1:
+        tables[LARGE] = large_lambda_table(results, large)
+    return tables
+
+
+def large_lambda_table(results: Results, rows: Sequence[Row]) -> List[List[str]]:
+    """Down to the lowest lag that MILk reaches, beside wait-k at the same lags."""
+    heading = ["system", "DAL", LAG, "exact %", "wait-k at the same DAL, exact %"]
+    body = [
+        [row.system.label, _cell(row, "DAL"), f"{results.lag(row):.2f}", _cell(row, "exact")]
+        + [waitk_at(results, row.mean("DAL"))]
+        for row in rows
+    ]
+    return [heading, *body]
 
 
 def markdown(results: Results) -> str:
     parts = ["\n".join(f"- {sentence}" for sentence in findings(results))]
-    for title, rows in sections(results).items():
-        cells = table(results, rows)
-        if title == "Noise":
-            names = {recipe.noise_key(n): f"MILk, n = {n:g}" for n in recipe.NOISES}
-            for cell, row in zip(cells[2:], rows):
-                cell[0] = names[row.system.key]
-        parts.append(f"## {title}\n\n{markdown_table(cells)}")
+    parts += [f"## {title}\n\n{markdown_table(cells)}" for title, cells in study_tables(results).items()]
     seeds = sorted({seed for row in results.rows for seed in row.seeds})
     parts.append(f"{CAPTION} Seeds: {', '.join(map(str, seeds))}; mean (lowest–highest).")
     return "\n\n".join(part for part in parts if part) + "\n"
