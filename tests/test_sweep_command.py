@@ -125,28 +125,70 @@ def test_a_model_that_the_sweep_did_not_make_is_not_thrown_away(sweep: Sweep) ->
     model.parent.mkdir(parents=True)
     model.touch()
     assert "trained with other settings" in sweep(code=2)
+    assert f"{NAMES[0]} (nothing has recorded which)" in sweep(code=2)
     assert model.exists()
 
 
-def test_the_dry_run_can_be_pasted_into_a_shell(sweep: Sweep) -> None:
+def by_hand(script: str) -> int:
+    return subprocess.run(["sh", "-uc", script], cwd="/").returncode
+
+
+def test_what_the_dry_run_prints_is_taken_over_when_it_is_run_by_hand(sweep: Sweep) -> None:
     script = sweep("--dry-run")
     assert not sweep.out.exists()
     lines = script.splitlines()
     assert lines[0] == f"cd {shlex.quote(str(sweep.folder))}"
     assert [line for line in lines if line.startswith("#")] == [f"# {name}" for name in NAMES]
-    subprocess.run(["bash", "-euc", script], check=True, cwd="/")
-    by_hand = [(sweep.out / name / "results" / "generate-test.json").read_text() for name in NAMES]
+    assert by_hand(script) == 0
+    assert "3 of 3 runs were trained and decoded before" in sweep()
+    assert sweep("--dry-run").strip() == "# nothing is missing"
+    rows, changed = sweep.rows(), {"max-update: 2": "max-update: 3"}
+    assert f"{NAMES[0]} (train changed)" in sweep(code=2, **changed)
     os.rename(sweep.out, sweep.folder / "by hand")
     sweep()
-    assert [(sweep.out / name / "results" / "generate-test.json").read_text() for name in NAMES] == by_hand
-    assert sweep("--dry-run").strip() == "# nothing is missing"
+    assert [row._replace(commit="") for row in sweep.rows()] == rows
+
+
+def test_the_dry_run_of_what_has_changed(sweep: Sweep) -> None:
+    sweep()
     changed: Any = {"beam: 1": "beam: 2"}
     decode_only = sweep("--dry-run", **changed)
     assert "fairseq-generate" in decode_only and "fairseq-train" not in decode_only
+    assert by_hand(decode_only) == 0
+    assert "3 of 3 runs were trained and decoded before" in sweep(**changed)
     changed = {"max-update: 2": "max-update: 3"}
     assert "--retrain" in sweep("--dry-run", code=2, **changed)
-    anew = sweep("--dry-run", "--retrain", **changed).splitlines()
-    assert anew[2] == f"rm -r {sweep.out / NAMES[0] / 'checkpoints'}" and "fairseq-train" in anew[3]
+    anew = sweep("--dry-run", "--retrain", **changed)
+    removed = anew.splitlines()[2]
+    assert removed.startswith("rm -rf ") and str(sweep.out / NAMES[0] / "checkpoints") in removed
+    assert by_hand(anew) == 0
+    assert "3 of 3 runs were trained and decoded before" in sweep(**changed)
+
+
+def test_what_fails_by_hand_is_not_taken_for_complete(sweep: Sweep, monkeypatch: pytest.MonkeyPatch) -> None:
+    script, folder = sweep("--dry-run", "--only", "start"), sweep.out / NAMES[0]
+    with monkeypatch.context() as patch:
+        patch.setenv("FAKE", "fail")
+        assert by_hand(script) != 0
+    assert not list(folder.glob("*.json"))
+    generate, hidden = sweep.folder / "bin" / "fairseq-generate", sweep.folder / "hidden"
+    os.rename(generate, hidden)
+    assert by_hand(script) != 0
+    os.rename(hidden, generate)
+    assert (folder / "trained.json").exists() and not (folder / "done.json").exists()
+    sweep("--only", "start")
+    assert not (folder / "train.log").exists(), "it was trained again"
+
+
+def test_what_is_run_again_by_hand_is_not_complete_before_its_end(sweep: Sweep, monkeypatch: Any) -> None:
+    """Of a model that was removed there are records."""
+    sweep("--only", "start")
+    (sweep.out / NAMES[0] / "checkpoints" / "checkpoint_best.pt").unlink()
+    changed: Any = {"beam: 1": "beam: 2"}
+    script = sweep("--dry-run", "--only", "start", **changed)
+    monkeypatch.setenv("FAKE", "fail")
+    assert by_hand(script) != 0
+    assert not (sweep.out / NAMES[0] / "trained.json").exists()
 
 
 def directives(script: str) -> List[str]:

@@ -121,6 +121,21 @@ def test_an_unfinished_run_keeps_its_checkpoints_and_not_its_results(codes: Dict
     assert ran(run) == "tggtg" and (run.checkpoints / "mark").exists()
 
 
+def test_a_model_in_the_place_of_one_that_was_removed_is_trained_to_its_end(
+    codes: Dict[str, int], tmp_path: Path
+) -> None:
+    run = make_run(tmp_path, "soft")
+    complete(run)
+    run.model.unlink()
+    codes["soft"] = 7  # after it has written a first checkpoint
+    again = replace(run, generate=["--beam", "2"])
+    complete(again)
+    assert again.model.exists() and not again.is_trained()
+    codes.clear()
+    complete(again)
+    assert ran(again) == "tgttg"
+
+
 def test_a_failure_shows_its_log_and_the_others_go_on(codes: Dict[str, int], tmp_path: Path) -> None:
     codes["wait-3"] = 7
     runs = [make_run(tmp_path, "wait-3"), make_run(tmp_path, "soft")]

@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", type=Path, help="folder for everything (default: the sweep's name, beside the file)")
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="runs at once (1)")
     parser.add_argument("--only", nargs="+", default=[], metavar="PATTERN", help="runs or systems, e.g. 'milk-*' soft")
-    parser.add_argument("--dry-run", action="store_true", help="print the commands of what is missing, run nothing")
+    parser.add_argument("--dry-run", action="store_true", help="print the commands of what is missing, to run by hand")
     parser.add_argument("--slurm", type=Path, metavar="FILE", help="write a SLURM array of what is missing")
     parser.add_argument("--retrain", action="store_true", help="replace models that were trained with other settings")
 
@@ -80,8 +80,8 @@ def refuse_other_trainings(chosen: Sequence[Run]) -> None:
     """Nobody loses a trained model because of a slip in the file."""
     other: List[str] = []
     for run in with_predecessors(chosen):
-        changed = [] if run.is_complete() else run.other_training()
-        other += [f"{run.folder} ({', '.join(changed)} changed)"] if changed else []
+        problem = "" if run.is_complete() else run.other_training()
+        other += [f"{run.folder} ({problem})"] if problem else []
     if other:
         raise UserError(
             f"there are models that were trained with other settings: {'; '.join(other)}; "

@@ -132,8 +132,10 @@ def clear(run: Run) -> None:
     folder = run.folder
     same = training_part(read_json(folder / "settings.json")) == run.training()
     stale = ["done.json", "generate.log"]
+    if not (same and run.is_trained()):  # also if its model was removed: the next one is not complete at once
+        stale.append("trained.json")
     if not same:
-        stale += ["trained.json", "settings.json", "clock.json", "train.log"]
+        stale += ["settings.json", "clock.json", "train.log"]
     for name in stale:
         if (folder / name).exists():
             (folder / name).unlink()

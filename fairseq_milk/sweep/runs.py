@@ -5,10 +5,13 @@
               results/          generate.log             done.json      so is the decoding
 
 A training is complete if trained.json, and a run if done.json, has the settings that are asked for: nothing else is
-taken for complete.
+taken for complete.  Who runs the commands of `script` by hand leaves a copy of settings.json there, a Job also the time
+that it took and the version.
 """
 
 import hashlib
+import json
+import shlex
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -20,6 +23,7 @@ from .commands import command, digest, shell_line
 from .spec import Spec, Value, words
 
 PLUGIN = Path(__file__).resolve().parents[1]
+FORMAT = "%s\\n"  # of printf
 DECODING = ("generate", "checkpoint", "test")  # the settings that a training does not depend on
 
 
@@ -106,20 +110,22 @@ class Run:
         return _recorded(self.folder / "done.json") == self.settings() and self.summary.is_file()
 
     def is_trained(self) -> bool:
-        return _recorded(self.folder / "trained.json") == self.training() and self.model.is_file()
+        return training_part(_recorded(self.folder / "trained.json")) == self.training() and self.model.is_file()
 
-    def other_training(self) -> List[str]:
-        """In which settings the model that is in the folder was trained otherwise; empty if there is none."""
+    def other_training(self) -> str:
+        """In what the model that is in the folder was trained otherwise; empty if it was not, or there is none."""
         if not self.checkpoints.is_dir() or not any(self.checkpoints.glob("*.pt")):
-            return []
+            return ""
         found, wanted = training_part(read_json(self.folder / "settings.json")), self.training()
-        keys = dict.fromkeys([*found, *wanted])
-        return [key for key in keys if found.get(key) != wanted.get(key)]
+        if not found:
+            return "nothing has recorded which"
+        changed = [key for key in dict.fromkeys([*found, *wanted]) if found.get(key) != wanted.get(key)]
+        return f"{', '.join(changed)} changed" if changed else ""
 
 
 def _recorded(path: Path) -> Any:
     record = read_json(path)
-    return record.get("settings") if isinstance(record, dict) else None
+    return record.get("settings", record) if isinstance(record, dict) else None
 
 
 def training_part(settings: Any) -> Dict[str, Any]:
@@ -205,7 +211,22 @@ def script(runs: Sequence[Run]) -> str:
     missing = [run for run in with_predecessors(runs) if not run.is_complete()]
     lines = [shell_line(["cd", str(run.cwd)]) for run in missing[:1] if run.cwd]
     for run in missing:
-        todo = run.commands()[1:] if run.is_trained() else run.commands()
-        stale = [["rm", "-r", str(run.checkpoints)]] if run.other_training() else []
-        lines += [f"# {run.name}", *map(shell_line, [*stale, *todo])]
+        lines += [f"# {run.name}", " &&\n".join(_by_hand(run))]
     return "\n".join(lines)
+
+
+def _by_hand(run: Run) -> List[str]:
+    """The commands of a run, and what records that they have succeeded, so that a sweep takes over what they have made.
+
+    The settings are recorded after the training: until then a sweep refuses the model instead of training it too.
+    """
+    train, generate = map(shell_line, run.commands())
+    settings, trained, done = (str(run.folder / f"{name}.json") for name in ("settings", "trained", "done"))
+    record = f"{shell_line(['printf', FORMAT, json.dumps(run.settings())])} > {shlex.quote(settings)}"
+    decode = [generate, shell_line(["cp", settings, done])]
+    if run.is_trained():
+        return [record, *decode]
+    old = [done, trained, *([str(run.checkpoints)] if run.other_training() else [])]
+    stale = [path for path in old if Path(path).exists()]
+    clear = [shell_line(["rm", "-rf", *stale])] if stale else []
+    return [*clear, train, record, shell_line(["cp", settings, trained]), *decode]

@@ -36,7 +36,7 @@ class Result(NamedTuple):
     n_sentences: int
     bleu_signature: str
     latency_signature: str
-    train_seconds: float  # over all attempts, without that of the warm start
+    train_seconds: float  # over all attempts, without that of the warm start; nan if it was run by hand
     generate_seconds: float
     warm_start: str  # the name of the run that it started from, or empty
     checkpoint: str
