@@ -338,6 +338,30 @@ def test_plane(tmp_path: Path) -> None:
     assert all(word in text for word in ("k=5", "best possible", "DAL (tokens)", "wait-$k$", "λ=0.1"))
 
 
+@pytest.mark.parametrize("kind", [list, np.array, torch.tensor])
+def test_plane_of_any_kind_of_array(kind: Any) -> None:
+    made, rows = [Point(5, 90), Point(3, 80.5)], [[5.0, 90.0], [3.0, 80.5]]
+    points = quality_latency_plane({"a": made}, overlay={"b": made})
+    arrays = quality_latency_plane({"a": kind(rows)}, overlay={"b": [kind(row) for row in rows]})
+    assert svg(arrays) == svg(points)
+
+
+def test_plane_of_rows_with_labels_and_ranges() -> None:
+    points = [Point(3, 80, "k=3", (2.9, 3.2)), Point(5, 90, "k=5")]
+    rows = [(3, 80, "k=3", np.array([2.9, 3.2])), [5, 90, "k=5"]]
+    assert svg(quality_latency_plane({"a": rows})) == svg(quality_latency_plane({"a": points}))
+
+
+@pytest.mark.parametrize(
+    "rows", [[3.0, 80.0], np.zeros((2, 3)), np.zeros((2, 6)), [[3.0]], [[3.0, np.nan]], [["3", "80"]]], ids=str
+)
+def test_what_is_no_point_is_named(rows: Any) -> None:
+    with pytest.raises(
+        ValueError, match="^a: a point is two finite numbers, latency and quality, and maybe a label, g"
+    ):
+        quality_latency_plane({"a": rows})
+
+
 def test_plane_joins_points_from_left_to_right() -> None:
     figure = quality_latency_plane({"a": [Point(5, 90), Point(3, 80), Point(4, 70)]})
     assert np.asarray(figure.axes[0].lines[0].get_xdata()).tolist() == [3, 4, 5]

@@ -1,11 +1,12 @@
 """The quality-latency plane: one curve a system, the Pareto front and, where it is known, the limit."""
 
 import math
-from typing import Any, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
+from .arrays import Matrix, as_lists
 from .drawing import house_style, legend_label, literal, style_of
 from .labels import Box, Obstacle, along, around, choose_place
 
@@ -26,7 +27,24 @@ class Point(NamedTuple):
     quality_range: Optional[Range] = None
 
 
-Curves = Mapping[str, Sequence[Point]]  # system -> its points, in any order
+# system -> its points, in any order: `Point`s, or rows of latency and quality, with or without the rest of a `Point`
+Curves = Mapping[str, Union[Matrix, Sequence[Sequence[Any]]]]
+
+
+def as_points(curves: Curves) -> Dict[str, List[Point]]:
+    return {name: [_as_point(row, name) for row in rows] for name, rows in curves.items()}
+
+
+def _as_point(row: Any, name: str) -> Point:
+    values = as_lists(row)
+    try:
+        point = Point(*values)
+        fits = math.isfinite(point.latency) and math.isfinite(point.quality) and isinstance(point.label, str)
+    except TypeError:
+        fits = False
+    if not fits:
+        raise ValueError(f"{name}: a point is two finite numbers, latency and quality, and maybe a label, got {values}")
+    return point
 
 
 def pareto_front(points: Sequence[Point]) -> List[Point]:
@@ -50,10 +68,12 @@ def quality_latency_plane(
     """The points of a system are joined from left to right, those that nothing beats by a grey line of steps.  The
     legend is below.
 
+        quality_latency_plane({"MILk": [(3.1, 38.2), (5.0, 40.1)], "wait-k": np.array([[3.0, 35.9], [6.1, 40.0]])})
+
     best: the limit, drawn as a star.  overlay: curves of others to compare with, dashed and light, in the colours of
     the systems of the same name.  size: in inches, without the legend.
     """
-    overlay = overlay or {}
+    systems, overlay = as_points(systems), as_points(overlay or {})
     styles = style_of([*systems, *overlay])
     with house_style():
         figure = Figure(figsize=size, layout="constrained")
