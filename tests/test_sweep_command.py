@@ -86,6 +86,45 @@ def test_intervals_are_those_of_the_score(sweep: Sweep) -> None:
     assert (row.bleu_low, row.bleu_high) == (expected.low, expected.high)
 
 
+def test_bleu_against_the_published_text(sweep: Sweep) -> None:
+    """By the number of the sentence, which is not its line in the log; other text is scored without decoding again."""
+    sweep("--only", "start")
+    (before,), decoded = sweep.rows(), (sweep.out / "start-s1" / "generate.log").stat().st_mtime_ns
+    lines = [json.loads(line) for line in Path(before.log).read_text().splitlines()]
+    published = [f"a b c d e {number}" * (number + 1) for number in range(6)]
+    file = sweep.folder / "test.en"
+    words: Any = {"name: mine": "name: mine\nreferences: {test: test.en}"}
+    for count in (1, 2):
+        file.write_text("".join(f"{line * count}\n" for line in published), encoding="utf-8")
+        sweep("--only", "start", **words)
+        (row,) = sweep.rows()
+        references = [published[line["id"]] * count for line in lines]
+        expected = interval(bleu_sample(sacrebleu.BLEU(), [line["text"] for line in lines], references))
+        assert (row.bleu, row.bleu_low, row.bleu_high) == expected != (before.bleu, before.bleu_low, before.bleu_high)
+        assert row.dal == before.dal
+    assert (sweep.out / "start-s1" / "generate.log").stat().st_mtime_ns == decoded
+    file.write_text("a\nb")
+    assert "test.en has no line 6: it is not the text of what start-s1 has decoded" in sweep(code=2, **words)
+
+
+def test_the_models_of_a_system_are_decoded_in_another_way(sweep: Sweep) -> None:
+    """After they are there, without a training; also by hand."""
+    words: Any = {"systems:": "systems:\n  on-val: {model: milk, generate: {gen-subset: valid}}"}
+    assert by_hand(sweep("--dry-run", "--only", "on-val-latency-weight=0.1", **words)) == 0
+    assert "3 of 3 runs were trained and decoded before" in sweep("--only", "on-val-latency-weight=0.1", **words)
+    trained = (sweep.out / NAMES[1] / "train.log").exists()
+    sweep("--jobs", 2, **words)
+    rows = {(row.system, row.setting): row for row in sweep.rows()}
+    assert len(rows) == 5 and not trained
+    for setting in ("latency-weight=0.1", "latency-weight=0.2"):
+        row, source = rows["on-val", setting], rows["milk", setting]
+        assert (row.checkpoint, row.warm_start) == (source.checkpoint, "start-s1")
+        assert (row.subset, source.subset) == ("valid", "test") and row.bleu != source.bleu
+    folder = sweep.out / "on-val-latency-weight=0.2-s1"
+    assert not (folder / "checkpoints").exists() and not (folder / "train.log").exists()
+    assert "on-val" not in sweep("--dry-run", **words)
+
+
 @pytest.mark.parametrize("change", ["generate", "test set"])
 def test_other_decoding_decodes_again_and_trains_nothing(sweep: Sweep, change: str) -> None:
     sweep()

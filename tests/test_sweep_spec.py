@@ -57,9 +57,26 @@ def test_what_a_file_means(tmp_path: Path) -> None:
 
 def test_the_example_in_the_documentation_is_one(tmp_path: Path) -> None:
     text = textwrap.dedent((spec_file.__doc__ or "").partition("\n\n")[2].partition("\n\n")[0])
+    (tmp_path / "raw").mkdir()
+    (tmp_path / "raw" / "test.en").touch()
     spec = read(tmp_path, text)
-    assert len(spec.points) == 11 and spec.name == "multi30k-de-en"
+    assert len(spec.points) == 15 and spec.name == "multi30k-de-en"
     check_options(spec)
+
+
+def test_a_system_that_decodes_the_models_of_another(tmp_path: Path) -> None:
+    """All of its grid, or one point; in the order of the file, also before the system itself."""
+    text = GOOD.replace("systems:\n", "systems:\n  first: {model: offline, grid: {beam: [1, 5]}}\n")
+    spec = read(tmp_path, text + "  on-val: {model: milk, generate: {gen-subset: valid}}\n")
+    points = {point.key: point for point in spec.points}
+    assert [point.system for point in spec.points] == ["first", "first", "start", "milk", "milk", "offline"] + [
+        "on-val"
+    ] * 2
+    on_val, source = points["on-val-latency-weight=0.2,noise=2"], points["milk-latency-weight=0.2,noise=2"]
+    assert (on_val.model, on_val.after, on_val.train) == (source.key, "", source.train)
+    assert on_val.generate == {**source.generate, "gen-subset": "valid"}
+    five = points["first-beam=5"]
+    assert (five.model, five.generate["beam"], five.generate["remove-bpe"]) == ("offline", 5, True)
 
 
 def test_words_are_not_what_yaml_1_1_makes_of_them(tmp_path: Path) -> None:
@@ -130,7 +147,7 @@ MISTAKES = [
     ("generate: {results-path: x}", "generate: 'results-path' cannot be given"),
     ("train: {--lr: 3}", "train: write 'lr' for the option --lr"),
     ("train: {l r: 3}", "train: 'l r' is not an option"),
-    ("systems: {a: {train: {wait-k: 1}, grid: {wait-k: [1]}}}", "systems.a.grid.wait-k: the option is under 'train'"),
+    ("systems: {a: {train: {wait-k: 1}, grid: {wait-k: [1]}}}", "a.grid.wait-k: the system gives the option at every"),
     ("slurm: [gpus]", "slurm: 'key: value' lines are expected here, got a list"),
     ("slurm: {gres: [gpu]}", "slurm.gres: one line is expected here, got a list"),
     ("slurm: {gres: {gpu: 1}}", "slurm.gres: a number, a text, true or false is expected here"),
@@ -159,6 +176,19 @@ MISTAKES = [
     ("systems: {a: {grid: {lr: ['../..']}}}", "systems.a.grid.lr: 'lr=../..' cannot be a name"),
     (f"systems: {{{'a' * 300}: {{}}}}", "cannot be a name"),
     (f"systems: {{{'a' * 150}: {{grid: {{lr: [{'b' * 90}]}}}}}}", "is too long for the name of a folder"),
+    # the models of other systems
+    ("systems: {a: {}, b: {model: c}}", "systems.b.model: there is no trained system 'c' (there are a)"),
+    ("systems: {a: {model: b}, b: {model: a}}", "systems.a.model: there is no trained system 'b'"),
+    ("systems: {a: {}, b: {model: [a]}}", "systems.b.model: text is expected here, got a list"),
+    ("systems: {a: {}, b: {model: a, train: {lr: 1}}}", "b: unknown key 'train' (there are model, generate, grid)"),
+    (
+        "systems: {a: {}, b: {model: a, generate: {beam: 2}, grid: {beam: [1]}}}",
+        "b.grid.beam: the system gives the opt",
+    ),
+    ("systems: {a: {}, b: {model: a, grid: {path: [x]}}}", "systems.b.grid: 'path' cannot be given"),
+    ("references: {test: nowhere.en}", "references.test: there is no file"),
+    ("references: [test.en]", "references: 'key: value' lines are expected here, got a list"),
+    ("references: {test: 3}", "references.test: text is expected here, got 3"),
     # warm starts
     ("systems: {a: {after: b}, b1: {}}", "systems.a.after: there is no run 'b', did you mean 'b1'?"),
     ("systems: {a: {after: a}}", "systems.a.after: the systems start from one another: a after a"),

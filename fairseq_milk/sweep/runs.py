@@ -20,7 +20,8 @@ from typing import Any, Dict, List, Optional, Sequence
 from ..errors import UserError
 from ..files import read_json
 from .commands import command, digest, shell_line
-from .spec import Spec, Value, words
+from .place import Value
+from .spec import Spec, words
 
 PLUGIN = Path(__file__).resolve().parents[1]
 FORMAT = "%s\\n"  # of printf
@@ -32,7 +33,8 @@ class Run:
     """train, generate: arguments of the commands, beyond those for the places where things are.
 
     data: the binarised data; data_id, test_id: what is in it for the training and for the decoding, if that is told
-    apart.  before: the run whose model it starts from.
+    apart.  before: the run whose model it starts from or, if `decodes_only`, decodes.
+    references: the published text of the test set, if BLEU is to be against that.
     cwd: the folder that relative paths in the arguments start from; None: the current one.
     """
 
@@ -47,6 +49,8 @@ class Run:
     out: Path
     test_id: str = ""
     before: Optional["Run"] = None
+    decodes_only: bool = False
+    references: Optional[Path] = None
     cwd: Optional[Path] = None
 
     @property
@@ -62,13 +66,18 @@ class Run:
         return self.out / self.name
 
     @property
+    def trained(self) -> "Run":
+        """The run that trains its model."""
+        return self.before if self.decodes_only and self.before else self
+
+    @property
     def checkpoints(self) -> Path:
         return self.folder / "checkpoints"
 
     @property
     def model(self) -> Path:
         """The checkpoint that is decoded, and that others start from."""
-        return self.checkpoints / self.checkpoint
+        return self.trained.checkpoints / self.checkpoint
 
     @property
     def results(self) -> Path:
@@ -92,24 +101,30 @@ class Run:
 
     def training(self) -> Dict[str, Any]:
         """What the trained model depends on."""
+        if self.decodes_only:
+            return self.trained.training()
         before = {"after": {**self.before.training(), "checkpoint": self.before.checkpoint}} if self.before else {}
         return {**before, "train": list(self.train), "seed": self.seed, "data": self.data_id}
 
     def commands(self) -> List[List[str]]:
         """The training and the decoding."""
         plugin = ["--user-dir", str(PLUGIN)]
+        generate = [command("fairseq-generate"), str(self.data), *plugin]
+        generate += ["--path", str(self.model), "--results-path", str(self.results), *self.generate]
+        if self.decodes_only:
+            return [self.trained.commands()[0], generate]
         train = [command("fairseq-train"), str(self.data), *plugin, "--save-dir", str(self.checkpoints)]
         train += ["--seed", str(self.seed), *self.train]
         if self.before:
             train += ["--finetune-from-model", str(self.before.model)]
-        generate = [command("fairseq-generate"), str(self.data), *plugin]
-        generate += ["--path", str(self.model), "--results-path", str(self.results), *self.generate]
         return [train, generate]
 
     def is_complete(self) -> bool:
         return _recorded(self.folder / "done.json") == self.settings() and self.summary.is_file()
 
     def is_trained(self) -> bool:
+        if self.decodes_only:
+            return True  # it has nothing to train
         return training_part(_recorded(self.folder / "trained.json")) == self.training() and self.model.is_file()
 
     def other_training(self) -> str:
@@ -152,7 +167,9 @@ def make_runs(spec: Spec, out: Path) -> List[Run]:
             data_id=contents.digest(point.train.get("train-subset", "train"), point.train.get("valid-subset", "valid")),
             test_id=contents.digest(point.generate.get("gen-subset", "test")),
             out=out,
-            before=run(point.after, seed) if point.after else None,
+            before=run(point.after or point.model, seed) if point.after or point.model else None,
+            decodes_only=bool(point.model),
+            references=spec.references.get(str(point.generate.get("gen-subset", "test"))),
             cwd=spec.path.parent,
         )
         return made.setdefault(new.name, new)
@@ -196,7 +213,7 @@ def choose(runs: Sequence[Run], patterns: Sequence[str]) -> List[Run]:
 
 
 def with_predecessors(runs: Sequence[Run]) -> List[Run]:
-    """The runs, each after the one that it starts from, once."""
+    """The runs, each after the one that it starts from or decodes, once."""
     ordered: Dict[str, Run] = {}
     for run in runs:
         chain = [run]
@@ -225,7 +242,7 @@ def _by_hand(run: Run) -> List[str]:
     record = f"{shell_line(['printf', FORMAT, json.dumps(run.settings())])} > {shlex.quote(settings)}"
     decode = [generate, shell_line(["cp", settings, done])]
     if run.is_trained():
-        return [record, *decode]
+        return [shell_line(["mkdir", "-p", str(run.folder)]), record, *decode]
     old = [done, trained, *([str(run.checkpoints)] if run.other_training() else [])]
     stale = [path for path in old if Path(path).exists()]
     clear = [shell_line(["rm", "-rf", *stale])] if stale else []

@@ -9,7 +9,7 @@ import sacrebleu
 
 from ..files import read_json, write_atomically
 from ..scoring.bootstrap import bleu_sample, interval, mean_sample
-from .commands import RunError
+from .commands import RunError, digest
 from .runs import Run
 from .table import Result, write_results
 
@@ -37,14 +37,14 @@ def result_of(run: Run) -> Result:
 
 
 def _result(run: Run, summary: Any) -> Result:
-    trained, done = (read_json(run.folder / name) or {} for name in ("trained.json", "done.json"))
+    trained, done = read_json(run.trained.folder / "trained.json") or {}, read_json(run.folder / "done.json") or {}
     bleu, latency = summary["BLEU"] or NONE, summary["latency"] or NONE
     bounds = intervals(run, bleu["signature"])
     return Result(
         system=run.system,
         setting=run.setting,
         seed=run.seed,
-        bleu=_figure(bleu["score"]),
+        bleu=_figure(bounds["published"] if run.references else bleu["score"]),
         bleu_low=_figure(bounds["BLEU"][0]),
         bleu_high=_figure(bounds["BLEU"][1]),
         dal=_figure(latency["DAL"]),
@@ -57,7 +57,7 @@ def _result(run: Run, summary: Any) -> Result:
         latency_signature=latency["signature"],
         train_seconds=_figure(trained.get("seconds")),
         generate_seconds=_figure(done.get("seconds")),
-        warm_start=run.before.name if run.before else "",
+        warm_start=run.trained.before.name if run.trained.before else "",
         checkpoint=str(run.model),
         log=str(run.summary.with_suffix(".jsonl")),
         commit=", ".join(dict.fromkeys(record["commit"] for record in (trained, done) if "commit" in record)),
@@ -69,21 +69,40 @@ def _result(run: Run, summary: Any) -> Result:
 
 
 def intervals(run: Run, bleu_signature: str) -> Dict[str, Any]:
-    """95 % of BLEU and of each latency, [None, None] where there is no figure.  Kept with the results, with which they
-    go; those that an older version kept without AL and AP are computed again, with the same seed."""
-    kept = run.results / "intervals.json"
+    """95 % of BLEU and of each latency, [None, None] where there is no figure, and BLEU against `references`.
+
+    Kept with the results, with which they go; what was kept for other references, or by an older version, is computed
+    again, with the same seed.
+    """
+    kept, references = run.results / "intervals.json", published(run)
+    wanted = {"references": digest(references)}
     found = read_json(kept)
-    if isinstance(found, dict) and {"BLEU", *LATENCIES} <= found.keys():
+    if isinstance(found, dict) and {"BLEU", *LATENCIES} <= found.keys() and wanted.items() <= found.items():
         return found
     with open(run.summary.with_suffix(".jsonl"), encoding="utf-8") as file:
         lines = [json.loads(line) for line in file]
-    found = {"BLEU": [None, None], **{measure: _bounds_of_mean(lines, measure) for measure in LATENCIES}}
+    found = {**wanted, "BLEU": [None, None], **{measure: _bounds_of_mean(lines, measure) for measure in LATENCIES}}
     if bleu_signature:
-        texts = [(line.get("text") or "", line["reference_text"]) for line in lines]
-        sample = bleu_sample(bleu_of(bleu_signature), *zip(*texts))
-        found["BLEU"] = list(interval(sample)[1:])
+        texts = [(line.get("text") or "", _reference(run, references, line)) for line in lines]
+        score, *bounds = interval(bleu_sample(bleu_of(bleu_signature), *zip(*texts)))
+        found.update(BLEU=bounds, published=score)
     write_atomically(kept, json.dumps(found) + "\n")
     return found
+
+
+def published(run: Run) -> Optional[List[str]]:
+    """The lines of `references`."""
+    return run.references.read_text(encoding="utf-8").split("\n") if run.references else None
+
+
+def _reference(run: Run, references: Optional[Sequence[str]], line: Dict[str, Any]) -> str:
+    if references is None:
+        return str(line["reference_text"])
+    if line["id"] >= len(references):
+        raise RunError(
+            f"{run.references} has no line {line['id'] + 1}: it is not the text of what {run.name} has decoded"
+        )
+    return references[line["id"]]
 
 
 def _bounds_of_mean(lines: Sequence[Dict[str, Any]], measure: str) -> List[Optional[float]]:

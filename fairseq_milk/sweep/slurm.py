@@ -5,8 +5,9 @@ from pathlib import Path
 from typing import List, Sequence
 
 from .commands import shell_line
+from .place import Options, as_text
 from .runs import Run, with_predecessors
-from .spec import Options, Spec, as_text
+from .spec import Spec
 
 SCRIPT = """#!/usr/bin/env bash
 {directives}
