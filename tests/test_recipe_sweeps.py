@@ -10,18 +10,26 @@ from typing import Any, Dict, List
 import pytest
 from fairseq import options as fairseq_options
 
+from examples.multi30k import prepare as multi30k
+from examples.wmt14_en_fr import prepare as wmt14_en_fr
+from examples.wmt15_de_en import prepare as wmt15_de_en
 from fairseq_milk.sweep.options import check_options
 from fairseq_milk.sweep.spec import Point, Spec, read_spec, words
 from tests import fairseq_commands as commands
 
-PAIRS = {"multi30k": "de-en", "wmt15_de_en": "de-en", "wmt14_en_fr": "en-fr"}
+CORPORA = {"multi30k": multi30k.CORPORA[0], "wmt15_de_en": wmt15_de_en.CORPUS, "wmt14_en_fr": wmt14_en_fr.CORPUS}
 K = [2, 4, 6, 8, 10, 12, 14, 16, 20, 24, 300]
 LAMBDA = [0.5, 0.4, 0.3, 0.2, 0.1, 0.05, 0.01, 0]
 
 
 def read(recipe: str, folder: Path) -> Spec:
-    """As if the data had been prepared."""
-    (folder / "data" / PAIRS[recipe] / "bin").mkdir(parents=True)
+    """As if the data had been prepared, of which a sweep reads no more than that it is there."""
+    corpus = CORPORA[recipe]
+    data = folder / "data" / corpus.pair
+    for name in ("bin", "raw"):
+        (data / name).mkdir(parents=True)
+    for bitext in corpus.bitexts():
+        (data / "raw" / f"{bitext.name}.{corpus.target}").touch()
     return read_spec(shutil.copy(commands.ROOT / "examples" / recipe / "sweep.yaml", folder))
 
 
@@ -36,7 +44,7 @@ def values(points: List[Point], option: str) -> List[Any]:
     return [point.train[option] for point in points]
 
 
-@pytest.mark.parametrize("recipe", PAIRS)
+@pytest.mark.parametrize("recipe", CORPORA)
 def test_fairseq_knows_the_options(recipe: str, tmp_path: Path) -> None:
     check_options(read(recipe, tmp_path))
 
@@ -54,6 +62,7 @@ def test_the_paper_s_grids(recipe: str, lambdas: List[float], rate: float, tmp_p
     if recipe == "wmt15_de_en":
         assert values(found["noise"], "noise") == [0, 1, 2, 3, 6]  # 4 is `milk` at lambda = 0.2, trained once
         assert values(found["unpreserved"], "latency-weight") == [0, 0.1, 0.2]
+        assert {p.model for p in found["preserved"]} >= {f"milk-latency-weight={value}" for value in (0, 0.1, 0.2)}
 
 
 @pytest.mark.parametrize("recipe", ["wmt15_de_en", "wmt14_en_fr"])
@@ -94,6 +103,9 @@ def test_multi30k_has_every_system_of_the_paper(tmp_path: Path) -> None:
     (unpreserved,) = found["unpreserved"]
     assert unpreserved.train == {**preserved.train, "unpreserved-mass": True}, "they differ in the mass alone"
     assert {point.generate["gen-subset"] for point in [*found["noise"], unpreserved]} == {"valid"}
-    assert {p.after for name in found if name not in ("offline", "soft") for p in found[name]} == {"soft"}
+    trained = [point for points in found.values() for point in points if not point.model]
+    assert {point.after for point in trained if point.system not in ("offline", "soft")} == {"soft"}
+    models = {point.model for point in [*found["wait-k-val"], *found["milk-val"]]}
+    assert models == {point.key for point in [*found["wait-k"], *found["milk"]]}, "both curves on val as well"
     budget = {p.train["max-update"] for p in found["milk"] + found["wait-k"]}
     assert len(budget) == 1, "both curves have as many updates after their warm start"
