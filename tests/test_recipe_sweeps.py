@@ -109,3 +109,10 @@ def test_multi30k_has_every_system_of_the_paper(tmp_path: Path) -> None:
     assert models == {point.key for point in [*found["wait-k"], *found["milk"]]}, "both curves on val as well"
     budget = {p.train["max-update"] for p in found["milk"] + found["wait-k"]}
     assert len(budget) == 1, "both curves have as many updates after their warm start"
+
+
+@pytest.mark.parametrize("option", ["--dry-run", "--slurm=jobs", "--out"])
+def test_run_sh_refuses_what_it_would_do_wrong_before_it_begins(option: str) -> None:
+    result = commands.shell("bash", "examples/multi30k/run.sh", "--jobs", "2", option)
+    assert result.returncode == 2 and f"run.sh: {option} is for 'fairseq-milk sweep" in result.stderr
+    assert not result.stdout

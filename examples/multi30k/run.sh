@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Multi30k from the data set's files to the curves and the report: prepare, train and decode all systems of sweep.yaml, plot.
 #
-#   examples/multi30k/run.sh [options of fairseq-milk sweep, e.g. --jobs 2 --only 'milk*' offline]
+#   examples/multi30k/run.sh [--jobs 2] [--only 'milk*' offline] [--retrain]
 #
 #   MULTI30K  the folder of the data set's .gz files; without it they are downloaded
 #
@@ -11,14 +11,23 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 root=$(cd "$here/../.." && pwd)
 export PYTHONWARNINGS=ignore PATH="$root/.venv/bin:$PATH"
 
+for option in "$@"; do
+  case $option in
+    -h | --help | --out* | --dry-run | --slurm*)
+      echo "run.sh: $option is for 'fairseq-milk sweep $here/sweep.yaml' itself; run.sh takes --jobs, --only and --retrain" >&2
+      exit 2
+      ;;
+  esac
+done
+
 bash "$root/scripts/prepare.sh" multi30k ${MULTI30K:+--base-url "$MULTI30K"}
 failed=0
 fairseq-milk sweep "$here/sweep.yaml" "$@" || failed=$?
-table=$here/sweep-de-en/results.csv
-if [[ -f $table && $(wc -l <"$table") -gt 1 ]]; then
+out=$here/sweep-de-en
+if [[ -f $out/results.csv && $(wc -l <"$out/results.csv") -gt 1 ]]; then
   for latency in dal al ap; do
-    fairseq-milk plot plane "$table" --latency "$latency" --out "${table%/*}/$latency.png"
+    fairseq-milk plot plane "$out/results.csv" --latency "$latency" --out "$out/$latency.png"
   done
-  fairseq-milk report "$table" --out "${table%/*}/report.html"
+  fairseq-milk report "$out/results.csv" --out "$out/report.html"
 fi
 exit "$failed"
