@@ -65,7 +65,7 @@ def bleu_sample(bleu: sacrebleu.BLEU, hypotheses: Sequence[str], references: Seq
 
 def interval(sample: Sample, resamples: int = RESAMPLES, seed: int = SEED) -> Interval:
     """Percentile interval of the corpus score."""
-    (scores,) = _resampled([sample], resamples, seed)
+    (scores,) = resampled([sample], resamples, seed)
     return Interval(sample.corpus_score(), *_central(scores))
 
 
@@ -75,7 +75,7 @@ def difference(first: Sample, second: Sample, resamples: int, seed: int) -> Diff
     p = P(|d* - d| >= |d|) for resampled differences d* around the observed d (the shift method, Riezler and Maxwell
     2005), counted with the observed one, so it is never 0.
     """
-    before, after = _resampled([first, second], resamples, seed)
+    before, after = resampled([first, second], resamples, seed)
     differences = after - before
     observed = second.corpus_score() - first.corpus_score()
     extreme = int((np.abs(differences - observed) >= abs(observed)).sum())
@@ -83,7 +83,7 @@ def difference(first: Sample, second: Sample, resamples: int, seed: int) -> Diff
     return Difference(observed, low, high, p=(extreme + 1) / (resamples + 1))
 
 
-def _resampled(samples: Sequence[Sample], resamples: int, seed: int) -> np.ndarray:
+def resampled(samples: Sequence[Sample], resamples: int, seed: int) -> np.ndarray:
     """The scores of each sample under the same resamples.  (samples, resamples)."""
     rng, sentences = np.random.default_rng(seed), len(samples[0].statistics)
     blocks = []
