@@ -46,8 +46,8 @@ def curve(rows: Sequence[Result]) -> Curve:
     for row in rows:
         log = read_generate_log(row.log)
         hypotheses, references = log.texts()
-        dal = [None if latency is None else latency.DAL for latency in sentence_latency(log.records)]
-        samples.append((mean_sample(dal), bleu_sample(sacrebleu.BLEU(), hypotheses, references or [])))
+        lags = [None if latency is None else latency.DAL for latency in sentence_latency(log.records)]
+        samples.append((mean_sample(lags), bleu_sample(sacrebleu.BLEU(), hypotheses, references or [])))
     dal, bleu = (
         np.concatenate([[[s.corpus_score()] for s in kind], resampled(kind, RESAMPLES, SEED)], axis=1)
         for kind in zip(*samples)
