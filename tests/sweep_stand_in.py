@@ -38,6 +38,13 @@ def write_log(path: Path, made: Sequence[Record]) -> str:
     return str(path)
 
 
+def write_commands(run: Path, option: str, value: float) -> None:
+    run.mkdir(exist_ok=True)
+    long = " ".join(f"--option-{n} {n}" for n in range(60))
+    train = f"fairseq-train data --save-dir {run / 'checkpoints'} --{option} {value} {long}"
+    (run / "commands.sh").write_text(f"cd /work\n{train}\nfairseq-generate data > '<log>'\n", encoding="utf-8")
+
+
 def result(
     system: str = "milk", setting: str = "latency-weight=0.1", bleu: float = 30.0, dal: float = 6.0, **others: Any
 ) -> Result:
@@ -68,7 +75,7 @@ def result(
 
 
 def sweep(folder: Path, seeds: Sequence[int] = (1,)) -> Path:
-    """results.csv, with a log for every run.  MILk is above wait-k."""
+    """results.csv, with a log and the commands of every run.  MILk is above wait-k."""
     rng, results = random.Random(1), []
     for system, (option, values) in GRIDS.items():
         for seed in seeds:
@@ -76,8 +83,11 @@ def sweep(folder: Path, seeds: Sequence[int] = (1,)) -> Path:
                 setting = f"{option}={value}" if option else ""
                 lag = {"soft": 11.0, "milk": 9.0 - 1.6 * n, "wait-k": float(value)}[system] + rng.random() / 4
                 bleu = 41 - 14 * math.exp(-lag / 2.5) - (1.2 if system == "wait-k" else 0.0) + rng.random() / 3
-                log = folder / f"{system}-{setting}-s{seed}" / "generate-test.jsonl"
+                run = folder / f"{system}-{setting}-s{seed}"
+                log = run / "results" / "generate-test.jsonl"
                 write_log(log, records(round(lag), accuracy=bleu / 45))
+                write_commands(run, option, value)
                 row = result(system, setting, bleu, lag, seed=seed, log=str(log))
-                results.append(row._replace(checkpoint=str(log.with_name("checkpoint_best.pt"))))
+                results.append(row._replace(checkpoint=str(run / "checkpoints" / "checkpoint_best.pt")))
+    write_commands(folder / "start-s1", "latency-weight", 0.0)
     return write_results(results, folder)[0]

@@ -25,13 +25,14 @@ from fairseq_milk.analysis.html import element, escape
 from fairseq_milk.analysis.report import POLICY, Choice, build_report
 from fairseq_milk.analysis.sentences import Generation, read_generation
 from fairseq_milk.analysis.systems import group
+from fairseq_milk.sweep.table import write_results
 from tests import sweep_stand_in as stand_in
 from tests.test_plots import NASTY
 
 ELEMENTS = {
     "html", "head", "meta", "title", "style", "body", "main", "header", "section", "article", "h1", "h2", "h3", "p",
     "div", "figure", "img", "table", "thead", "tbody", "tr", "th", "td", "strong", "span", "small", "code", "dl", "dt",
-    "dd", "bdi",
+    "dd", "bdi", "details", "summary",
 }  # fmt: skip
 ATTRIBUTES = {"lang", "charset", "http-equiv", "content", "name", "class", "src", "alt", "dir", "style"}
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome"))), None)
@@ -147,6 +148,44 @@ def test_any_text_survives_as_text(text: str, value: str) -> None:
 def test_markup_is_not_escaped_twice() -> None:
     assert element("p", element("b", "<"), "&") == "<p><b>&lt;</b>&amp;</p>"
     assert escape(escape("<")) == "&lt;"
+
+
+def test_the_commands_of_every_run_are_there(page: Page) -> None:
+    """Also of the run that others started from, which is not in the table."""
+    assert page.elements.count("details") == page.elements.count("summary") == 9 * 2 + 1
+    for text in ("milk λ=0.05, seed 2 cd /work fairseq-train", "--latency-weight 0.05 --option-0", "--option-59 59",
+                 "fairseq-generate data > '<log>'", "start-s1 cd /work", "--latency-weight 0.0 "):  # fmt: skip
+        assert text in " ".join(page.texts), text
+
+
+def test_missing_commands_are_said(tmp_path: Path) -> None:
+    log = stand_in.write_log(tmp_path / "run" / "results" / "x.jsonl", stand_in.records(2))
+    assert "commands.sh of a sweep) are not here" in build_report(group([stand_in.result(log=log)]), [], Choice())
+
+
+@pytest.mark.parametrize(
+    "commits, warnings",
+    [
+        (["0.1.0+a", "0.1.0+a", ""], []),
+        (["0.1.0+a", "0.1.0+b"], ["same version of fairseq_milk: 0.1.0+a, 0.1.0+b."]),
+        (["0.1.0+a, 0.1.0+b"], ["same version of fairseq_milk: 0.1.0+a, 0.1.0+b."]),
+        (["0.1.0+a-dirty"], ["changes that are in no commit: 0.1.0+a-dirty."]),
+        (["0.1.0+a", "0.1.0+a-dirty"], ["same version of fairseq_milk", "changes that are in no commit"]),
+    ],
+)
+def test_other_and_changed_versions_are_warned_of(commits: List[str], warnings: List[str]) -> None:
+    results = [stand_in.result(commit=commit, seed=seed) for seed, commit in enumerate(commits)]
+    text = build_report(group(results), [], Choice())
+    assert text.count('class="warning"') == len(warnings) and all(warning in text for warning in warnings)
+
+
+@pytest.mark.parametrize("subset, others", [("test", "valid"), ("valid", "test")])
+def test_another_subset_of_the_table(subset: str, others: str, tmp_path: Path) -> None:
+    rows = [stand_in.result(name, "", log=f"{name}/results/generate-{name}.jsonl") for name in (subset, others)]
+    table, out = write_results(rows, tmp_path)[0], tmp_path / "report.html"
+    assert cli.main(["report", str(table), "--subset", subset, "--out", str(out)]) == 0
+    text = out.read_text(encoding="utf-8")
+    assert f"1 system, 1 run, 12 sentences of {subset}." in text and f">{others}<" not in text
 
 
 def test_rows_counted_in_different_ways_are_warned_of() -> None:

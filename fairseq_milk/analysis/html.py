@@ -40,6 +40,10 @@ def table(heading: Sequence[object], rows: Sequence[Sequence[object]], texts: in
     return element("div", element("table", element("thead", line("th", heading)), body), class_="scroll")
 
 
+def section(heading: str, *children: object) -> Markup:
+    return element("section", element("h2", heading), *children)
+
+
 def listing(terms: Sequence[Sequence[object]]) -> Markup:
     """Terms with what there is to say about each."""
     return element("dl", *(join([element("dt", term), element("dd", said)]) for term, said in terms))

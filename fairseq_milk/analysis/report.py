@@ -5,20 +5,15 @@ addresses, where nothing can run, and the page forbids scripts and the network b
 """
 
 import base64
-import platform
-from math import isnan
 from typing import List, NamedTuple, Optional, Sequence, Set
 
-import matplotlib
-import sacrebleu
 from matplotlib.figure import Figure
 
-from ..sweep.progress import duration
-from ..version import __version__
 from .diagram import Panel, schedule_diagram
 from .drawing import render
 from .histogram import delay_histogram
-from .html import Markup, element, join, listing, table
+from .html import Markup, element, join, listing, section, table
+from .making import making
 from .paper_results import NAMES, TEST_SETS
 from .plane import Point, Range, pareto_front, quality_latency_plane
 from .sentences import Generation, Sentence
@@ -48,7 +43,7 @@ def build_report(systems: Sequence[System], generations: Sequence[Generation], c
         _curves(systems, choice.paper),
         *([_delays(generations), *_sentences(generations, choice)] if generations else [_no_generations()]),
         *([_paper(choice.paper)] if choice.paper else []),
-        _making(systems, choice.command),
+        making(systems, choice.command),
     ]
     return _page(choice.title, sections)
 
@@ -66,14 +61,12 @@ def _page(title: str, sections: Sequence[Markup]) -> str:
     return f"<!DOCTYPE html>\n{element('html', head, body, lang='en')}\n"
 
 
-def _section(heading: str, *children: object) -> Markup:
-    return element("section", element("h2", heading), *children)
-
-
 def _header(systems: Sequence[System], choice: Choice) -> Markup:
-    sizes = sorted({result.n_sentences for system in systems for result in system.results})
-    runs = sum(len(system.results) for system in systems)
-    said = f"{_count(len(systems), 'system')}, {_count(runs, 'run')}, {' or '.join(map(str, sizes))} test sentences."
+    results = [result for system in systems for result in system.results]
+    sizes = sorted({result.n_sentences for result in results})
+    subsets = sorted({result.subset for result in results if result.log.endswith(f"generate-{result.subset}.jsonl")})
+    said = f"{_count(len(systems), 'system')}, {_count(len(results), 'run')}, {' or '.join(map(str, sizes))} sentences"
+    said += f" of {', '.join(subsets)}." if subsets else "."
     return element("header", element("h1", choice.title), element("p", said, class_="quiet"))
 
 
@@ -96,7 +89,7 @@ def _results(systems: Sequence[System]) -> Markup:
         "Bold: no other system has a better BLEU at the same or a smaller DAL (the Pareto front). In brackets: the "
         "lowest and the highest seed, or for a single seed the 95 % confidence interval, by bootstrap over sentences."
     )
-    return _section(
+    return section(
         "Results",
         table(["system", "setting", "seeds", *(measure.upper() for measure in DIGITS)], rows, texts=2),
         element("p", explanation, class_="quiet"),
@@ -144,7 +137,7 @@ def _curves(systems: Sequence[System], paper: Optional[str]) -> Markup:
     if paper:
         said += f" Dashed and light: the paper's own curves for {NAMES[paper]}, another test set."
     explanation = element("p", said, class_="quiet")
-    return _section("Quality against latency", explanation, element("div", *figures, class_="side"))
+    return section("Quality against latency", explanation, element("div", *figures, class_="side"))
 
 
 def _picture(figure: Figure, alt: str, shrink: float = 0.0) -> Markup:
@@ -158,17 +151,17 @@ def _picture(figure: Figure, alt: str, shrink: float = 0.0) -> Markup:
 
 def _no_generations() -> Markup:
     said = "There are no delays, or the logs that hold them are not here."
-    return _section("Sentences", element("p", said))
+    return section("Sentences", element("p", said))
 
 
 def _delays(generations: Sequence[Generation]) -> Markup:
     delays = {generation.label: generation.initial_delays() for generation in generations}
     written = {label: values for label, values in delays.items() if values}
     if not written:
-        return _section("Initial delays", element("p", "Nothing was written."))
+        return section("Initial delays", element("p", "Nothing was written."))
     said = "How many source tokens are read before the first target token is written."
     figure = element("figure", _picture(delay_histogram(written), "Histogram of initial delays"))
-    return _section("Initial delays", element("p", said, class_="quiet"), figure)
+    return section("Initial delays", element("p", said, class_="quiet"), figure)
 
 
 def _sentences(generations: Sequence[Generation], choice: Choice) -> List[Markup]:
@@ -184,7 +177,7 @@ def _sentences(generations: Sequence[Generation], choice: Choice) -> List[Markup
         new = [i for i in dict.fromkeys(ids) if i not in seen]
         seen.update(new)
         if new:
-            sections.append(_section(heading, *(_sentence(i, generations) for i in new)))
+            sections.append(section(heading, *(_sentence(i, generations) for i in new)))
     return sections
 
 
@@ -213,7 +206,7 @@ def _diagram(i: int, label: str, sentence: Sentence) -> Markup:
     return element("figure", _picture(figure, f"Schedule of {label} in sentence {i}", shrink=0.5), class_="scroll")
 
 
-# ---- the paper, and how this was made -------------------------------------------------------------------------------
+# ---- the paper -----------------------------------------------------------------------------------------------------
 
 
 def _paper(pair: str) -> Markup:
@@ -223,29 +216,8 @@ def _paper(pair: str) -> Markup:
     for line in lines:
         names = _names(line.system, line.setting, (line.dal, line.bleu) in front)
         rows.append([*names, f"{line.bleu:.1f}", f"{line.dal:.1f}", f"{line.al:.1f}", f"{line.ap:.2f}"])
-    return _section(
+    return section(
         f"The paper's figures: {NAMES[pair]}",
         element("p", "Arivazhagan et al. (2019), appendix A. Bold: the Pareto front in DAL.", class_="quiet"),
         table(["system", "setting", "BLEU", "DAL", "AL", "AP"], rows, texts=2),
     )
-
-
-def _making(systems: Sequence[System], command: str) -> Markup:
-    heading = ["system", "setting", "log", "checkpoint", "started from", "commit", "seed", "training", "decoding"]
-    rows = [
-        [
-            result.system,
-            system.point,
-            *(element("code", text) for text in (result.log, result.checkpoint, result.warm_start, result.commit)),
-            result.seed,
-            *("–" if isnan(time) else duration(time) for time in (result.train_seconds, result.generate_seconds)),
-        ]
-        for system in systems
-        for result in system.results
-    ]
-    versions = (
-        f"fairseq_milk {__version__}, Python {platform.python_version()}, matplotlib {matplotlib.__version__}, "
-        f"sacreBLEU {sacrebleu.__version__}"
-    )
-    terms = [("command", element("code", command)), ("versions", versions)]
-    return _section("How this was made", listing(terms), table(heading, rows, texts=6))

@@ -28,6 +28,7 @@ dl {
 }
 dt { color: #666; max-width: 11rem; }
 dd { margin: 0; }
+summary { cursor: pointer; font-size: 0.9375rem; }
 code { font: 0.8125rem/1.5 ui-monospace, "DejaVu Sans Mono", monospace; }
 
 .side { display: flex; flex-wrap: wrap; gap: 0.5rem 1.5rem; align-items: flex-start; }
