@@ -181,7 +181,7 @@ def test_other_and_changed_versions_are_warned_of(commits: List[str], warnings: 
 
 @pytest.mark.parametrize("subset, others", [("test", "valid"), ("valid", "test")])
 def test_another_subset_of_the_table(subset: str, others: str, tmp_path: Path) -> None:
-    rows = [stand_in.result(name, "", log=f"{name}/results/generate-{name}.jsonl") for name in (subset, others)]
+    rows = [stand_in.result(name, "", log=f"{name}/results/generate-{name}.jsonl") for name in (others, subset)]
     table, out = write_results(rows, tmp_path)[0], tmp_path / "report.html"
     assert cli.main(["report", str(table), "--subset", subset, "--out", str(out)]) == 0
     text = out.read_text(encoding="utf-8")
