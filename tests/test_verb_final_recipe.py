@@ -9,6 +9,7 @@ from typing import Any, Dict, List, Sequence, Tuple
 
 import pytest
 
+from examples.document import fill, markdown_table
 from examples.verb_final import comparison, corpus, recipe, record, redraw, results, study, tables
 from examples.verb_final.runs import make_run
 from fairseq_milk.sweep import scheduler
@@ -124,7 +125,7 @@ def test_tables_line_up() -> None:
     cells = [["system", "DAL"], ["MILk, λ = 0.1", "3.10 (3.00–3.20)"]]
     lines = text_table(cells).splitlines()
     assert len({len(line) for line in lines}) == 1
-    assert tables.markdown_table(cells).splitlines()[1] == "| --- | ---: |"
+    assert markdown_table(cells).splitlines()[1] == "| --- | ---: |"
 
 
 def figures(systems: Dict[str, Tuple[float, float]]) -> results.Figures:
@@ -148,19 +149,24 @@ def test_wait_k_at_the_same_lag() -> None:
 def test_every_table_of_the_recorded_study_stands_in_results_md() -> None:
     """If this is red, `python -m examples.verb_final.redraw examples/verb_final/results/study.csv --record`."""
     recorded = results.from_figures(results.read_figures([record.STUDY]))
-    made = {title: tables.markdown_table(cells) for title, cells in tables.study_tables(recorded).items()}
+    made = tables.study_tables(recorded)
     assert set(made) == {"All mechanisms", "Alignment and mass", "Noise", "Large λ"}
     document = record.DOCUMENT.read_text(encoding="utf-8")
-    assert record.fill(document, made) == document
-    assert all(table in document and table in tables.markdown(recorded) for table in made.values())
+    assert fill(record.DOCUMENT, made) == document
+    shown = map(markdown_table, made.values())
+    assert all(table in document and table in tables.markdown(recorded) for table in shown)
 
 
-def test_tables_are_replaced_in_their_places() -> None:
-    document = "a\n<!-- table: one -->\n| old |\n<!-- end -->\nb\n<!-- table: two -->\n<!-- end -->\n"
-    filled = record.fill(document, {"two": "| 2 |", "one": "| 1 |"})
-    assert filled == "a\n<!-- table: one -->\n| 1 |\n<!-- end -->\nb\n<!-- table: two -->\n| 2 |\n<!-- end -->\n"
+def test_tables_are_replaced_in_their_places(tmp_path: Path) -> None:
+    document = tmp_path / "RESULTS.md"
+    document.write_text("a\n<!-- table: one -->\n| old |\n<!-- end -->\nb\n<!-- table: two -->\n<!-- end -->\n")
+    one, two = "| 1 |\n| --- |\n| x |", "| 2 |\n| --- |"
+    assert (
+        fill(document, {"two": [["2"]], "one": [["1"], ["x"]]})
+        == f"a\n<!-- table: one -->\n{one}\n<!-- end -->\nb\n<!-- table: two -->\n{two}\n<!-- end -->\n"
+    )
     with pytest.raises(RunError, match="three"):
-        record.fill(document, {"one": "", "two": "", "three": ""})
+        fill(document, {"one": [["1"]], "two": [["2"]], "three": [["3"]]})
 
 
 def test_the_recorded_study_can_be_redrawn(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any, Dict, List, Optional, Sequence
 
+from examples.document import markdown_table
 from examples.verb_final import recipe
 from examples.verb_final.comparison import by_lag, findings, waitk_at
 from examples.verb_final.language import KINDS
@@ -50,11 +51,6 @@ def _cell(row: Row, measure: str) -> str:
     if len(row.figures[measure]) == 1 or f"{low:.{digits}f}" == f"{high:.{digits}f}":
         return mean
     return f"{mean} ({low:.{digits}f}–{high:.{digits}f})"
-
-
-def markdown_table(cells: Sequence[Sequence[str]]) -> str:
-    rule = ["---", *["---:"] * (len(cells[0]) - 1)]
-    return "\n".join("| " + " | ".join(row) + " |" for row in (cells[0], rule, *cells[1:]))
 
 
 def study_tables(results: Results) -> Dict[str, List[List[str]]]:
