@@ -3,15 +3,18 @@
 import platform
 from math import isnan
 from pathlib import Path
-from typing import Dict, List, Sequence
+from typing import List, Sequence
 
 import matplotlib
 import sacrebleu
 
 from ..sweep.progress import duration
+from ..sweep.table import Result
 from ..version import __version__
-from .html import Markup, element, listing, section, table
+from .html import Markup, element, join, listing, section, table
 from .systems import System
+
+COMMANDS = "commands.sh"
 
 
 def making(systems: Sequence[System], command: str) -> Markup:
@@ -20,23 +23,24 @@ def making(systems: Sequence[System], command: str) -> Markup:
         f"sacreBLEU {sacrebleu.__version__}"
     )
     terms = [("command", element("code", command)), ("versions", versions)]
-    return section("How this was made", listing(terms), *_commit_warnings(systems), _runs(systems), *_commands(systems))
+    runs = [_runs(systems), element("h3", "Files and commands"), *_details(systems)]
+    return section("How this was made", listing(terms), *_commit_warnings(systems), *runs)
 
 
 def _runs(systems: Sequence[System]) -> Markup:
-    heading = ["system", "setting", "log", "checkpoint", "started from", "commit", "seed", "training", "decoding"]
+    heading = ["system", "setting", "started from", "commit", "seed", "training", "decoding"]
     rows = [
         [
             result.system,
             system.point,
-            *(element("code", text) for text in (result.log, result.checkpoint, result.warm_start, result.commit)),
+            *(element("code", text) for text in (result.warm_start, result.commit)),
             result.seed,
             *("–" if isnan(time) else duration(time) for time in (result.train_seconds, result.generate_seconds)),
         ]
         for system in systems
         for result in system.results
     ]
-    return table(heading, rows, texts=6)
+    return table(heading, rows, texts=4)
 
 
 def _commit_warnings(systems: Sequence[System]) -> List[Markup]:
@@ -52,31 +56,38 @@ def _commit_warnings(systems: Sequence[System]) -> List[Markup]:
     return [element("p", warning, class_="warning") for warning in warnings]
 
 
-def _commands(systems: Sequence[System]) -> List[Markup]:
-    """commands.sh, which a sweep leaves in the folder of each run, folded up."""
-    there = [_folded(name, path) for path, name in _command_files(systems).items() if path.is_file()]
-    if not there:
-        return [element("p", "The commands of the runs (commands.sh of a sweep) are not here.", class_="quiet")]
-    return [
-        element("h3", "Commands"),
-        element("p", "What was run for each, as its commands.sh says.", class_="quiet"),
-        *there,
+def _details(systems: Sequence[System]) -> List[Markup]:
+    """Folded up: the files and commands of each run, and before them the commands of those that others started from."""
+    results = [(f"{system.label}, seed {result.seed}", result) for system in systems for result in system.results]
+    runs = [
+        _folded(name, log=result.log, checkpoint=result.checkpoint, commands=_commands(_folder(result)))
+        for name, result in results
     ]
+    folders = {_folder(result): result.warm_start for _, result in results}
+    starts = dict.fromkeys(folder.parent / name for folder, name in folders.items() if name)
+    unlisted = [start for start in starts if start not in folders and (start / COMMANDS).is_file()]
+    return [*(_folded(start.name, commands=_commands(start)) for start in unlisted), *runs]
 
 
-def _command_files(systems: Sequence[System]) -> Dict[Path, str]:
-    """Where that of each run should be, and of each that another started from -> the name of the run."""
-    files: Dict[Path, str] = {}
-    starts: Dict[Path, str] = {}
-    for system in systems:
-        for result in system.results:
-            folder = Path(result.log).absolute().parent.parent  # it is FOLDER/results/generate-<subset>.jsonl
-            files[folder / "commands.sh"] = f"{system.label}, seed {result.seed}"
-            if result.warm_start:
-                starts[folder.parent / result.warm_start / "commands.sh"] = result.warm_start
-    return {**starts, **files}
+def _folder(result: Result) -> Path:
+    """Of the run, whose log is FOLDER/results/generate-<subset>.jsonl."""
+    return Path(result.log).absolute().parent.parent
 
 
-def _folded(name: str, path: Path) -> Markup:
+def _commands(folder: Path) -> Markup:
+    """What a sweep has left in the folder of the run, line by line."""
+    path = folder / COMMANDS
+    if not path.is_file():
+        return join([element("code", path), " is not here"])
     lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
-    return element("details", element("summary", name), *(element("p", element("code", line)) for line in lines))
+    return join([element("p", _code(line)) for line in lines])
+
+
+def _code(line: str) -> Markup:
+    """Words that the end of a line does not break, as it would after the hyphens of an option."""
+    return element("code", *(join([element("span", word), " "]) for word in line.split(" ")))
+
+
+def _folded(name: str, **terms: str) -> Markup:
+    texts = [(term, text if isinstance(text, Markup) else element("code", text)) for term, text in terms.items()]
+    return element("details", element("summary", name), listing(texts))

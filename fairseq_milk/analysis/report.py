@@ -22,7 +22,7 @@ from .systems import LATENCIES, System, curves, paper_curves
 
 POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
 DIGITS = {"bleu": 1, "dal": 2, "al": 2, "ap": 3}
-LARGE, SMALL = (5.8, 4.0), (4.6, 3.5)  # inches of the curves
+LARGE, SMALL = (7.6, 4.4), (4.6, 3.5)  # inches of the curves
 
 
 class Choice(NamedTuple):
@@ -132,7 +132,8 @@ def _curves(systems: Sequence[System], paper: Optional[str]) -> Markup:
         overlay = paper_curves(paper, measure) if paper else None
         size = LARGE if measure == "dal" else SMALL
         figure = quality_latency_plane(curves(systems, measure), latency_name=name, overlay=overlay, size=size)
-        figures.append(element("figure", _picture(figure, f"BLEU against {measure.upper()}, one curve a system")))
+        picture = _picture(figure, f"BLEU against {measure.upper()}, one curve a system", shrink=0.7)
+        figures.append(element("figure", picture, class_="scroll"))
     said = "Up and to the left is better."
     if paper:
         said += f" Dashed and light: the paper's own curves for {NAMES[paper]}, another test set."

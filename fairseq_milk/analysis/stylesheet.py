@@ -28,6 +28,9 @@ dl {
 }
 dt { color: #666; max-width: 11rem; }
 dd { margin: 0; }
+dd > p { margin: 0 0 0.5rem; max-width: none; }
+code > span { display: inline-block; }
+details { margin: 0.4rem 0; }
 summary { cursor: pointer; font-size: 0.9375rem; }
 code { font: 0.8125rem/1.5 ui-monospace, "DejaVu Sans Mono", monospace; }
 
