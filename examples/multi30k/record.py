@@ -57,7 +57,7 @@ def draw() -> None:
     }
     for latency in ("dal", "al", "ap"):
         show = ["--show", *(name(r).replace(" ", "-") for r in read_results(TABLE) if r.system in PLANE)]
-        plot("plane", str(TABLE), *show, "--latency", latency, "--out", KEPT / f"{latency}.png")
+        plot("plane", TABLE, "--subset", "test", *show, "--latency", latency, "--out", KEPT / f"{latency}.png")
     plot("delays", *logs["-delays"], "--out", KEPT / "delays.png")
     for sentence in SENTENCES:
         plot("schedule", *logs[""], "--sentence", sentence, "--out", KEPT / f"schedule-{sentence}.png")

@@ -26,8 +26,10 @@ fairseq-milk sweep "$here/sweep.yaml" "$@" || failed=$?
 out=$here/sweep-de-en
 if [[ -f $out/results.csv && $(wc -l <"$out/results.csv") -gt 1 ]]; then
   for latency in dal al ap; do
-    fairseq-milk plot plane "$out/results.csv" --latency "$latency" --out "$out/$latency.png"
+    fairseq-milk plot plane "$out/results.csv" --subset test --latency "$latency" --out "$out/$latency.png"
   done
-  fairseq-milk report "$out/results.csv" --out "$out/report.html"
+  for subset in test valid; do
+    fairseq-milk report "$out/results.csv" --subset "$subset" --title "Multi30k, $subset" --out "$out/report-$subset.html"
+  done
 fi
 exit "$failed"
