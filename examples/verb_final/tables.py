@@ -57,6 +57,7 @@ def study_tables(results: Results) -> Dict[str, List[List[str]]]:
     """The tables of the study, as far as the systems are there: title -> heading and cells."""
     rows = {row.system.key: row for row in results.rows}
     groups = {
+        "At about the same lag": ["wait-4", recipe.milk_key(recipe.LAMBDA)],
         "All mechanisms": [key for key, row in rows.items() if row.system.family not in ("MILk ablated", "MILk noise")],
         "Alignment and mass": [recipe.milk_key(recipe.LAMBDA), "milk-published", "milk-unpreserved"],
         "Noise": [recipe.noise_key(n) for n in recipe.NOISES],
