@@ -82,7 +82,7 @@ def from_figures(found: Figures) -> Results:
     """Without sentences, and without systems that the recipe does not have."""
 
     def row(system: recipe.System) -> Row:
-        by_seed = sorted(found[system.key].items())
+        by_seed = sorted(found[system.key].items(), key=lambda item: int(item[0] or 0))
         seeds = [int(seed) for seed, _ in by_seed if seed]
         return Row(system, seeds, {measure: [of_seed[measure] for _, of_seed in by_seed] for measure in MEASURES}, [])
 
