@@ -117,7 +117,7 @@ def of_one_subset(results: Sequence[Result], subset: Optional[str]) -> List[Resu
     if subset is not None and subset not in by_subset:
         raise UserError(f"--subset {subset}: the tables have results on {', '.join(by_subset) or 'nothing'}")
     for name, others in by_subset.items():
-        if name != wanted:
+        if subset is None and name != wanted:
             systems = ", ".join(dict.fromkeys(result.system for result in others))
             logger.warning(f"left out, as they were decoded on '{name}' (--subset {name} shows them): {systems}")
     return by_subset.get(wanted, [])
