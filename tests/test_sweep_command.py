@@ -103,8 +103,9 @@ def test_bleu_against_the_published_text(sweep: Sweep) -> None:
         assert (row.bleu, row.bleu_low, row.bleu_high) == expected != (before.bleu, before.bleu_low, before.bleu_high)
         assert row.dal == before.dal
     assert (sweep.out / "start-s1" / "generate.log").stat().st_mtime_ns == decoded
-    file.write_text("a\nb")
-    assert "test.en has no line 6: it is not the text of what start-s1 has decoded" in sweep(code=2, **words)
+    for text in ("a\nb", "a\nb\nc\nd\ne\n"):  # the end of the last line is not another one
+        file.write_text(text)
+        assert "test.en has no line 6: it is not the text of what start-s1 has decoded" in sweep(code=2, **words)
 
 
 def test_the_models_of_a_system_are_decoded_in_another_way(sweep: Sweep) -> None:

@@ -19,7 +19,7 @@ import sacrebleu
 from fairseq_milk.analysis import read_generate_log
 from fairseq_milk.errors import UserError
 from fairseq_milk.scoring import sentence_latency
-from fairseq_milk.scoring.bootstrap import RESAMPLES, SEED, Sample, bleu_sample, mean_sample, resampled
+from fairseq_milk.scoring.bootstrap import RESAMPLES, SEED, Sample, bleu_sample, central, mean_sample, resampled
 from fairseq_milk.sweep.commands import exit_code
 from fairseq_milk.sweep.table import Result, read_results
 
@@ -69,7 +69,7 @@ def common_lags(first: Curve, second: Curve) -> np.ndarray:
 
 
 def line(name: str, lag: str, differences: np.ndarray) -> str:
-    low, high = np.percentile(differences[1:], [2.5, 97.5])
+    low, high = central(differences[1:])
     return (
         f"| {name} | {lag} | {differences[0]:+.2f} ({low:+.2f} to {high:+.2f}) | {(differences[1:] > 0).mean():.0%} |"
     )

@@ -9,17 +9,14 @@ change a space or lose a rare letter.  These are the references as they were pub
 import argparse
 import sys
 from pathlib import Path
-from typing import List, Optional, Sequence
+from typing import Optional, Sequence
 
 import sacrebleu
 
 from fairseq_milk.analysis import read_generate_log
 from fairseq_milk.errors import UserError
 from fairseq_milk.sweep.commands import exit_code
-
-
-def read_references(path: Path) -> List[str]:
-    return path.read_text(encoding="utf-8").rstrip("\n").split("\n")
+from fairseq_milk.sweep.score import read_references
 
 
 def score(generation: str, references: Path) -> str:

@@ -66,7 +66,7 @@ def bleu_sample(bleu: sacrebleu.BLEU, hypotheses: Sequence[str], references: Seq
 def interval(sample: Sample, resamples: int = RESAMPLES, seed: int = SEED) -> Interval:
     """Percentile interval of the corpus score."""
     (scores,) = resampled([sample], resamples, seed)
-    return Interval(sample.corpus_score(), *_central(scores))
+    return Interval(sample.corpus_score(), *central(scores))
 
 
 def difference(first: Sample, second: Sample, resamples: int, seed: int) -> Difference:
@@ -79,7 +79,7 @@ def difference(first: Sample, second: Sample, resamples: int, seed: int) -> Diff
     differences = after - before
     observed = second.corpus_score() - first.corpus_score()
     extreme = int((np.abs(differences - observed) >= abs(observed)).sum())
-    low, high = _central(differences)
+    low, high = central(differences)
     return Difference(observed, low, high, p=(extreme + 1) / (resamples + 1))
 
 
@@ -94,7 +94,7 @@ def resampled(samples: Sequence[Sample], resamples: int, seed: int) -> np.ndarra
     return np.concatenate(blocks, axis=1)
 
 
-def _central(scores: np.ndarray) -> List[float]:
+def central(scores: np.ndarray) -> List[float]:
     """The bounds of the central 95 %.  Resamples without any measurable sentence (nan) are left out."""
     low, high = np.nanpercentile(scores, [2.5, 97.5])
     return [float(low), float(high)]

@@ -74,7 +74,8 @@ def intervals(run: Run, bleu_signature: str) -> Dict[str, Any]:
     Kept with the results, with which they go; what was kept for other references, or by an older version, is computed
     again, with the same seed.
     """
-    kept, references = run.results / "intervals.json", published(run)
+    kept = run.results / "intervals.json"
+    references = read_references(run.references) if run.references else None
     wanted = {"references": digest(references)}
     found = read_json(kept)
     if isinstance(found, dict) and {"BLEU", *LATENCIES} <= found.keys() and wanted.items() <= found.items():
@@ -90,9 +91,9 @@ def intervals(run: Run, bleu_signature: str) -> Dict[str, Any]:
     return found
 
 
-def published(run: Run) -> Optional[List[str]]:
-    """The lines of `references`."""
-    return run.references.read_text(encoding="utf-8").split("\n") if run.references else None
+def read_references(path: Path) -> List[str]:
+    """The published text of a test set, a line a sentence."""
+    return path.read_text(encoding="utf-8").rstrip("\n").split("\n")
 
 
 def _reference(run: Run, references: Optional[Sequence[str]], line: Dict[str, Any]) -> str:
