@@ -19,7 +19,7 @@ import sacrebleu
 from fairseq_milk.analysis import read_generate_log
 from fairseq_milk.errors import UserError
 from fairseq_milk.scoring import sentence_latency
-from fairseq_milk.scoring.bootstrap import RESAMPLES, SEED, Sample, bleu_sample, central, mean_sample, resampled
+from fairseq_milk.scoring.bootstrap import RESAMPLES, SEED, Sample, corpus_sample, central, mean_sample, resampled
 from fairseq_milk.sweep.commands import exit_code
 from fairseq_milk.sweep.table import Result, read_results
 
@@ -47,7 +47,7 @@ def curve(rows: Sequence[Result]) -> Curve:
         log = read_generate_log(row.log)
         hypotheses, references = log.texts()
         lags = [None if latency is None else latency.DAL for latency in sentence_latency(log.records)]
-        samples.append((mean_sample(lags), bleu_sample(sacrebleu.BLEU(), hypotheses, references or [])))
+        samples.append((mean_sample(lags), corpus_sample(sacrebleu.BLEU(), hypotheses, references or [])))
     dal, bleu = (
         np.concatenate([[[s.corpus_score()] for s in kind], resampled(kind, RESAMPLES, SEED)], axis=1)
         for kind in zip(*samples)
