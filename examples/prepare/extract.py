@@ -99,7 +99,7 @@ def sentences(file: IO[bytes], name: str) -> Iterator[bytes]:
     return lines_of(gzip.GzipFile(fileobj=file) if name.endswith(".gz") else file, name)
 
 
-def lines_of(file: IO[bytes], name: str) -> Iterator[bytes]:
+def lines_of(file: "IO[bytes] | gzip.GzipFile", name: str) -> Iterator[bytes]:
     """Lines of at most LONGEST bytes, or UserError.  They end at \\n alone: sentences have carriage returns within."""
     for line in iter(lambda: file.readline(LONGEST + 1), b""):
         if len(line) > LONGEST:
