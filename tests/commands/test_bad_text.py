@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from fairseq_milk.cli import main
 from fairseq_milk.cli.stream import words
-from fairseq_milk.errors import UserError
+from fairseq_milk.console.errors import UserError
 from tests.commands.test_cli_check import check
 from tests.commands.test_stream import stream
 from tests.support.fairseq_commands import decoding, environment, run, training

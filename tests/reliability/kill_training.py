@@ -16,7 +16,7 @@ from unittest import mock
 
 import torch
 
-from fairseq_milk.checkpoints import check_checkpoint
+from fairseq_milk.host.checkpoint_reading import check_checkpoint
 from tests.support import fairseq_commands as commands
 from tests.support.processes import child, half_and_killed, outcome
 
