@@ -1,10 +1,10 @@
-"""What `fairseq-generate --results-path` leaves beside fairseq's own file: a line per sentence and a summary, as JSON."""
+"""What `fairseq-generate --results-path` leaves beside the file of fairseq: a line per sentence and a summary, as JSON."""
 
 import json
 import os
 from typing import Any, Dict, List, Optional
 
-from ..files import write_atomically
+from ..console.files import write_atomically
 from ..scoring.collapse import reads_of
 from ..scoring.score import QUALITIES, Score
 from ..version import __version__

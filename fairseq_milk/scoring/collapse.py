@@ -5,7 +5,7 @@ from typing import Iterable, NamedTuple, Optional, Sequence, Tuple
 from .records import Record
 
 WAITS = 0.99  # share of the target tokens written after the whole source, above which a schedule only waits
-HURRIES = 0.75  # share of the target words written after one source token, from which the delays are 1, 1, 1 (quartiles)
+HURRIES = 0.75  # share of the target words written after one source token, from which all quartiles of the delays are 1
 SHORTEST = 3  # source tokens without EOS: a shorter sentence leaves a schedule no choice
 
 WAITING, HURRYING = "reads everything", "writes at once"

@@ -44,6 +44,9 @@ class Metrics:
         return sacrebleu.CHRF(lowercase=self.lowercase)
 
 
+DEFAULTS = Metrics()
+
+
 class Score:
     """A scored generation.  Made by `score_records`.
 
@@ -122,7 +125,7 @@ class Score:
 def score_records(
     records: Sequence[Record],
     references: Optional[Sequence[str]] = None,
-    metrics: Metrics = Metrics(),
+    metrics: Metrics = DEFAULTS,
     no_latency: Optional[str] = None,
 ) -> Score:
     """The score of a generation.

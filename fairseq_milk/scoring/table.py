@@ -17,8 +17,8 @@ import os
 from pathlib import Path
 from typing import Any, Dict, List, Mapping, NamedTuple, Sequence, Union, get_type_hints
 
-from ..errors import UserError
-from ..files import write_atomically
+from ..console.errors import UserError
+from ..console.files import write_atomically
 from .score import Score
 
 INTERVALS = {"bleu": "BLEU", "chrf": "chrF", "dal": "DAL", "al": "AL", "ap": "AP", "laal": "LAAL"}

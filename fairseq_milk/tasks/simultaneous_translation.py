@@ -19,10 +19,8 @@ from omegaconf import II, open_dict
 from omegaconf.errors import OmegaConfBaseException
 
 from ..attention import ATTENTIONS
-from ..checkpoints import first_line
-from ..errors import UserError, require
-from ..files import require_text
-from ..foreign import refuse_fairseq_models
+from ..console.errors import UserError, first_line, require
+from ..console.files import require_text
 from ..generation import (
     AlignedBeamSearch,
     DecodingKnobs,
@@ -33,11 +31,12 @@ from ..generation import (
 )
 from ..generation.knobs import check_knobs, configure_head, decoding_options
 from ..generation.results import remove_old, write_score
+from ..host.data_files import check_data_files
+from ..host.dictionary import QuickDictionary
+from ..host.model_guard import refuse_fairseq_models
 from ..scoring.recorder import Recorder
 from ..scoring.records import Record
 from ..scoring.scorer import SimultaneousScorerConfig
-from .data_files import check_data_files
-from .dictionary import QuickDictionary
 
 logger = logging.getLogger(__name__)
 OFFLINE_BEAM = 5  # fairseq's default; simultaneous models are greedy

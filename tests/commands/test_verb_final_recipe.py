@@ -1,0 +1,191 @@
+"""The recipe of examples/verb_final: its systems, its runs for the engine of `fairseq-milk sweep`, and its tables."""
+
+import fcntl
+import io
+import json
+import sys
+from pathlib import Path
+from typing import Any, Dict, List, Sequence, Tuple
+
+import pytest
+
+from examples.document import fill, markdown_table
+from examples.verb_final import comparison, corpus, recipe, record, redraw, results, study, tables
+from examples.verb_final.runs import make_run
+from fairseq_milk.console.errors import RunError
+from fairseq_milk.console.progress import Line
+from fairseq_milk.sweep import scheduler
+from fairseq_milk.sweep.runs import Run
+from fairseq_milk.sweep.table import text_table
+
+
+def test_a_failing_preprocess_leaves_no_data(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(corpus, "command", lambda name: sys.executable)
+    with pytest.raises(RunError, match="failed with exit code"):
+        corpus.prepare_data(tmp_path, recipe.FAST.sizes, Line(io.StringIO()))
+    assert [path.name for path in tmp_path.iterdir()] == [".lock"]
+
+
+def test_what_somebody_who_was_killed_has_left_is_removed(tmp_path: Path) -> None:
+    data = corpus.folder_of(tmp_path, corpus.draw_files(recipe.FAST.sizes))
+    for folder in (data, tmp_path / ".data-killed" / "text"):
+        folder.mkdir(parents=True)
+    assert corpus.prepare_data(tmp_path, recipe.FAST.sizes, Line(io.StringIO())) == data
+    assert {path.name for path in tmp_path.iterdir()} == {".lock", data.name}
+
+
+def test_only_one_process_makes_data(tmp_path: Path) -> None:
+    with corpus.locked(tmp_path), open(tmp_path / ".lock") as file, pytest.raises(BlockingIOError):
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def test_the_text_of_the_recorded_study_is_what_it_was() -> None:
+    """Its trained models are found by it."""
+    assert corpus.folder_of(Path(), corpus.draw_files(recipe.STUDY.sizes)).name == "data-09550f647d"
+
+
+def test_the_recipe_has_what_the_study_asks() -> None:
+    systems = recipe.systems()
+    assert {"soft", "monotonic", "milk-published", "milk-unpreserved", *recipe.DEMO_SYSTEMS} <= set(systems)
+    assert {recipe.noise_key(n) for n in recipe.NOISES} <= set(systems)
+    assert recipe.LAMBDA in recipe.LAMBDAS
+    settings = [json.dumps(recipe.arguments(system.options)) for system in systems.values()]
+    assert len(set(settings)) == len(settings), "two systems are the same"
+
+
+def test_runs_that_an_earlier_study_has_completed_stay_complete(tmp_path: Path) -> None:
+    """The keys of done.json are those of version 0.1.0, whose studies took days."""
+    system = recipe.systems()["wait-3"]
+    run = make_run(system, 2, recipe.STUDY, tmp_path / "data-0", tmp_path)
+    settings = {
+        "train": recipe.arguments(recipe.train_options(system, recipe.STUDY)),
+        "generate": recipe.arguments(recipe.GENERATE),
+        "checkpoint": recipe.CHECKPOINT,
+        "seed": 2,
+        "data": "data-0",
+    }
+    results = tmp_path / "wait-3-s2" / "results"
+    results.mkdir(parents=True)
+    (results / "generate-test.json").touch()
+    (tmp_path / "wait-3-s2" / "done.json").write_text(json.dumps({"settings": settings, "seconds": 3.0}))
+    assert run.is_complete()
+
+
+def test_arguments() -> None:
+    assert recipe.arguments({"--lr": 3e-3, "--cpu": None, "--noise": 0}) == ["--lr", "0.003", "--cpu", "--noise", "0"]
+
+
+def test_unknown_systems_are_named(capsys: Any, tmp_path: Path) -> None:
+    with pytest.raises(SystemExit) as stop:
+        study.main(["--only", "nothing", "--out", str(tmp_path / "out")])
+    assert stop.value.code == 2
+    assert "no system is called nothing" in capsys.readouterr().err
+
+
+def test_a_seed_counts_once() -> None:
+    assert study.parse(["--seeds", "2", "1", "2"]).seeds == [2, 1]
+
+
+def test_a_report_prepares_nothing(capsys: Any, tmp_path: Path) -> None:
+    assert study.main(["--report", "--out", str(tmp_path / "out")]) == 2
+    assert capsys.readouterr().err == "study: there is nothing to report: no run is complete\n"
+    assert not (tmp_path / "out").exists()
+
+
+def other_model(folder: Path) -> Path:
+    """As a study with another recipe would leave it."""
+    model = folder / "checkpoints" / "checkpoint_best.pt"
+    model.parent.mkdir(parents=True)
+    model.touch()
+    (folder / "settings.json").write_text(json.dumps({"train": ["--other"]}))
+    return model
+
+
+def test_a_study_replaces_a_model_only_with_retrain(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other_model(tmp_path / "soft-s1")
+    corpus.folder_of(tmp_path, corpus.draw_files(recipe.STUDY.sizes)).mkdir()
+    started: List[str] = []
+
+    def run_all(runs: Sequence[Run], jobs: int, line: Line) -> List[Run]:
+        started.extend(run.name for run in runs)
+        return []
+
+    monkeypatch.setattr(scheduler, "run_all", run_all)
+    words = ["--only", "soft", "--seeds", "1", "--out", str(tmp_path)]
+    assert study.main(words) == 2
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1 and str(tmp_path / "soft-s1") in said and "--retrain" in said and not started
+    study.main([*words, "--retrain"])
+    assert started == ["soft-s1"]
+
+
+def test_tables_line_up() -> None:
+    cells = [["system", "DAL"], ["MILk, λ = 0.1", "3.10 (3.00–3.20)"]]
+    lines = text_table(cells).splitlines()
+    assert len({len(line) for line in lines}) == 1
+    assert markdown_table(cells).splitlines()[1] == "| --- | ---: |"
+
+
+def figures(systems: Dict[str, Tuple[float, float]]) -> results.Figures:
+    """Of one seed.  systems: DAL and per cent exact."""
+    return {
+        key: {"1": {**dict.fromkeys(results.MEASURES, 1.0), "DAL": dal, "exact": exact}}
+        for key, (dal, exact) in {"oracle": (3.0, 100.0), **systems}.items()
+    }
+
+
+def test_wait_k_at_the_same_lag() -> None:
+    milk = {"milk-0.12": (3.0, 99.0), "milk-0.3": (2.5, 90.0), "milk-0.5": (1.0, 60.0), "milk-1": (0.9, 50.0)}
+    waitk = {"wait-4": (4.0, 60.0), "wait-1": (1.0, 20.0), "wait-2": (2.0, 30.0)}
+    beside = figures({**milk, **waitk, "milk-0.05": (5.0, 99.0)})
+    cells = tables.study_tables(results.from_figures(beside))["Large λ"]
+    assert [row[0] for row in cells[1:]] == ["MILk, λ = 0.12", "MILk, λ = 0.3", "MILk, λ = 0.5", "MILk, λ = 1"]
+    assert [row[-1] for row in cells[1:]] == ["45.0", "37.5", "20.0", "below wait-1 (DAL 1.00)"]
+    assert comparison.waitk_at(results.from_figures(beside), 4.1) == "above wait-4 (DAL 4.00)"
+
+
+def test_every_table_of_the_recorded_study_stands_in_results_md() -> None:
+    """If this is red, `python -m examples.verb_final.redraw examples/verb_final/results/study.csv --record`."""
+    recorded = results.from_figures(results.read_figures([record.STUDY]))
+    made = tables.study_tables(recorded)
+    assert set(made) == {"At about the same lag", "All mechanisms", "Alignment and mass", "Noise", "Large λ"}
+    document = record.DOCUMENT.read_text(encoding="utf-8")
+    assert fill(record.DOCUMENT, made) == document
+    shown = map(markdown_table, made.values())
+    assert all(table in document and table in tables.markdown(recorded) for table in shown)
+
+
+def test_tables_are_replaced_in_their_places(tmp_path: Path) -> None:
+    document = tmp_path / "RESULTS.md"
+    document.write_text("a\n<!-- table: one -->\n| old |\n<!-- end -->\nb\n<!-- table: two -->\n<!-- end -->\n")
+    one, two = "| 1 |\n| --- |\n| x |", "| 2 |\n| --- |"
+    assert (
+        fill(document, {"two": [["2"]], "one": [["1"], ["x"]]})
+        == f"a\n<!-- table: one -->\n{one}\n<!-- end -->\nb\n<!-- table: two -->\n{two}\n<!-- end -->\n"
+    )
+    with pytest.raises(RunError, match="three"):
+        fill(document, {"one": [["1"]], "two": [["2"]], "three": [["3"]]})
+
+
+def test_the_recorded_study_can_be_redrawn(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Figures of two files come together, the last one counts, and what is written can be read again."""
+    heading, oracle, *lines = record.STUDY.read_text(encoding="utf-8").splitlines()
+    soft = next(line for line in lines if line.startswith("soft,1,"))
+    more = tmp_path / "more.csv"
+    lines_of_more = [heading, soft.replace("soft,1,", "soft,9,"), soft, soft.replace("soft,", "hard,")]
+    more.write_text("\n".join(lines_of_more) + "\n", encoding="utf-8")
+    assert redraw.main([str(record.STUDY), str(more), "--out", str(tmp_path / "out")]) == 0
+    assert capsys.readouterr().err == "left out, as recipe.py has no such system: hard\n"
+    written = (tmp_path / "out" / "results.csv").read_text(encoding="utf-8").splitlines()
+    assert sorted(written) == sorted([heading, oracle, *lines, soft.replace("soft,1,", "soft,9,")])
+    assert "| soft attention (offline) | " in (tmp_path / "out" / "tables.md").read_text(encoding="utf-8")
+    assert (tmp_path / "out" / "plane.png").exists()
+
+
+@pytest.mark.parametrize("text", ["", "system,seed\nsoft,1\n", "nothing"])
+def test_what_is_no_table_is_named(text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "table.csv").write_text(text, encoding="utf-8")
+    assert redraw.main([str(tmp_path / "table.csv"), "--out", str(tmp_path / "out")]) != 0
+    assert str(tmp_path / "table.csv") in "".join(capsys.readouterr())
