@@ -1,4 +1,4 @@
-"""What `fairseq-generate --results-path` leaves beside the file of fairseq: a line per sentence and a summary, as JSON."""
+"""What `fairseq-generate --results-path` leaves beside fairseq's own file, as JSON: a line per sentence, a summary."""
 
 import json
 import os
