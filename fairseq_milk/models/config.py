@@ -8,7 +8,7 @@ from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from fairseq.dataclass.utils import merge_with_parent
 
 from ..attention import ATTENTIONS, AttentionOptions
-from ..errors import UserError, check_numbers, require
+from ..console.errors import UserError, check_numbers, require
 from ..functional.product import ProductPrecision
 
 DEEPEST, WIDEST = 1000, 2**16  # no more layers and units than any memory holds
