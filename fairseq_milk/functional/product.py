@@ -24,7 +24,8 @@ def bfloat16_products(device: torch.device) -> bool:
     if device.type == "cuda":
         return bool(torch.cuda.is_bf16_supported())
     if device.type == "cpu":
-        return torch.backends.mkldnn.is_available() and bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
+        built: bool = torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]
+        return built and bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
     return False
 
 
