@@ -36,7 +36,7 @@ class MilkRNMT(FairseqEncoderDecoderModel):
         encoder = encoder_class(options, source, source_embedding, products)
         return cls(encoder, RNMTDecoder(options, target, embedding, products))
 
-    def train(self, mode: bool = True) -> "MilkRNMT":
+    def train(self, mode: bool = True) -> Any:
         """fairseq calls this before every update.  Evaluation computes its products in float32."""
         self.decoder.output.products.use(self.decoder.output.weight.device, mode)
         return super().train(mode)

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from fairseq_milk.functional import product
 from fairseq_milk.functional.product import ProductPrecision
-from tests import tiny
+from tests.support import tiny_models as tiny
 
 # Each operand is off by 2^-9 and so is the result; a gradient passes through a handful of products, and a recurrent
 # state through as many as there are steps.
