@@ -44,6 +44,7 @@ setup(
         "sacremoses",
         "matplotlib",
         "PyYAML",
+        "tabulate",
     ],
     extras_require={
         "simuleval": ["SimulEval==1.1.4"],
