@@ -43,7 +43,7 @@ import torch.nn as nn
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from ..functional.product import ProductPrecision
+from ..functional.product import ProductPrecision, without_autocast
 
 INIT_RANGE = 0.04  # RNMT+: every matrix from Uniform(-0.04, 0.04)
 
@@ -180,6 +180,7 @@ class _Layer(torch.autograd.Function):
     """
 
     @staticmethod
+    @without_autocast
     def forward(ctx: Any, *args: Any) -> Tuple[Tensor, Tensor, Tensor]:
         trace = _run(*args)
         x, h0, c0, padding, weight_x, weight_h, scale, bias, options, training = args
@@ -192,6 +193,7 @@ class _Layer(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
+    @without_autocast
     def backward(ctx: Any, dhs: Optional[Tensor], dh_last: Optional[Tensor], dc: Optional[Tensor]) -> Tuple[Any, ...]:
         x, h0, c0, padding, weight_x, weight_h, scale, bias, hs = ctx.saved_tensors
         trace: Optional[_Trace] = ctx.trace
@@ -303,12 +305,14 @@ class _Recurrent(torch.autograd.Function):
     """
 
     @staticmethod
+    @without_autocast
     def forward(ctx: Any, projected: Tensor, weight: Tensor, inputs: List[Tensor]) -> Tensor:
         ctx.inputs = inputs
         return projected.view_as(projected)
 
     @staticmethod
     @once_differentiable
+    @without_autocast
     def backward(ctx: Any, dz: Tensor) -> Tuple[Any, ...]:
         dweight = None
         if ctx.needs_input_grad[1] and ctx.inputs:
@@ -322,6 +326,7 @@ class _LoopStep(torch.autograd.Function):
     """projected (B, 4H), fed (B, F), h, c (B, H), weight (4H, F+H) -> h, c (B, H).  weight's gradient: _Recurrent."""
 
     @staticmethod
+    @without_autocast
     def forward(
         ctx: Any,
         projected: Tensor,
@@ -351,6 +356,7 @@ class _LoopStep(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
+    @without_autocast
     def backward(ctx: Any, dh: Optional[Tensor], dc: Optional[Tensor]) -> Tuple[Any, ...]:
         c_prev, weight, scale, *saved = ctx.saved_tensors
         step = _Step(*saved)
