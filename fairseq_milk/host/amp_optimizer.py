@@ -15,7 +15,7 @@ _clip_grad_norm = AMPOptimizer.clip_grad_norm
 
 
 class _Unscaling:
-    """The scaler as `AMPOptimizer.clip_grad_norm` sees it: told to unscale torch's optimiser, it unscales the wrapper."""
+    """The scaler as `AMPOptimizer.clip_grad_norm` sees it: asked to unscale torch's optimiser, it unscales ours."""
 
     def __init__(self, scaler: Any, wrapper: Any) -> None:
         self._scaler, self._wrapper = scaler, wrapper

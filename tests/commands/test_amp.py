@@ -1,4 +1,4 @@
-"""`fairseq-train --amp`, with CUDA's autocast and loss scaler replaced by the CPU's: the stock trainer, a few updates."""
+"""`fairseq-train --amp` through the stock trainer, with the autocast and loss scaler of CUDA replaced by the CPU's."""
 
 import math
 from pathlib import Path
