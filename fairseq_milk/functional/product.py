@@ -40,7 +40,7 @@ def autocast_dtype(device: torch.device) -> Optional[torch.dtype]:
     return torch.get_autocast_dtype(device.type) if enabled else None
 
 
-def without_autocast(method: Callable[..., T]) -> Callable[..., T]:
+def without_autocast(method: Callable[..., T]) -> Any:
     """For forward and backward of an autograd function that chooses the type of each product itself."""
 
     @wraps(method)
