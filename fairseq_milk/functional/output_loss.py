@@ -129,8 +129,8 @@ class _LabelSmoothedNLL(torch.autograd.Function):
         return result.loss, result.nll, result.correct
 
     @staticmethod
-    @once_differentiable
     @without_autocast
+    @once_differentiable
     def backward(ctx: Any, dloss: Tensor, *_: Any) -> Tuple[Optional[Tensor], ...]:
         features, weight, bias, target = inputs = ctx.saved_tensors
         gradients: Optional[Gradients] = ctx.gradients

@@ -192,8 +192,8 @@ class _Layer(torch.autograd.Function):
         return trace.hs[1:], trace.hs[-1].clone(), trace.cs[-1].clone()
 
     @staticmethod
-    @once_differentiable
     @without_autocast
+    @once_differentiable
     def backward(ctx: Any, dhs: Optional[Tensor], dh_last: Optional[Tensor], dc: Optional[Tensor]) -> Tuple[Any, ...]:
         x, h0, c0, padding, weight_x, weight_h, scale, bias, hs = ctx.saved_tensors
         trace: Optional[_Trace] = ctx.trace
@@ -311,8 +311,8 @@ class _Recurrent(torch.autograd.Function):
         return projected.view_as(projected)
 
     @staticmethod
-    @once_differentiable
     @without_autocast
+    @once_differentiable
     def backward(ctx: Any, dz: Tensor) -> Tuple[Any, ...]:
         dweight = None
         if ctx.needs_input_grad[1] and ctx.inputs:
@@ -355,8 +355,8 @@ class _LoopStep(torch.autograd.Function):
         return h_new.to(h.dtype), step.c
 
     @staticmethod
-    @once_differentiable
     @without_autocast
+    @once_differentiable
     def backward(ctx: Any, dh: Optional[Tensor], dc: Optional[Tensor]) -> Tuple[Any, ...]:
         c_prev, weight, scale, *saved = ctx.saved_tensors
         step = _Step(*saved)
