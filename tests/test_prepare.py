@@ -24,8 +24,8 @@ from examples.prepare.recipe import Bitext, Corpus, both
 from examples.prepare.steps import Progress, alone
 from examples.wmt14_en_fr.prepare import CORPUS as WMT14
 from examples.wmt15_de_en.prepare import CORPUS as WMT15
-from fairseq_milk.errors import UserError
-from fairseq_milk.sweep.progress import Line
+from fairseq_milk.console.errors import UserError
+from fairseq_milk.console.progress import Line
 from tests import fairseq_commands as commands
 from tests.stand_in import LINES, pairs, serve, stand_in
 

@@ -8,8 +8,8 @@ import pytest
 
 from examples.prepare.download import fetch
 from examples.prepare.recipe import Archive
-from fairseq_milk.errors import UserError
-from fairseq_milk.sweep.progress import Line
+from fairseq_milk.console.errors import UserError
+from fairseq_milk.console.progress import Line
 from tests.stand_in import serve
 
 DATA = bytes(range(256)) * 20  # 5,120 bytes

@@ -13,8 +13,8 @@ from typing import Any, Optional, Sequence
 
 from examples.prepare.recipe import Archive
 from examples.prepare.steps import Progress
-from fairseq_milk.errors import UserError
-from fairseq_milk.sweep.progress import Line
+from fairseq_milk.console.errors import UserError
+from fairseq_milk.console.progress import Line
 
 WAITS = (1, 5, 20, 60)  # seconds before another try; a try that brings nothing new takes the next one
 TIMEOUT = 60  # seconds without a byte

@@ -10,7 +10,7 @@ from posixpath import normpath
 from typing import IO, Dict, Iterable, Mapping, NamedTuple, Tuple
 
 from examples.prepare.recipe import Bitext
-from fairseq_milk.errors import UserError
+from fairseq_milk.console.errors import UserError
 
 INVALID = 1e-3  # the share of lines that may not be UTF-8; cleaning drops them
 SEGMENT = re.compile(rb"<seg\b[^>]*>(.*?)</seg>", re.DOTALL | re.IGNORECASE)

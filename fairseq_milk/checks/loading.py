@@ -11,7 +11,7 @@ from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from omegaconf import OmegaConf
 
 from ..attention import SimultaneousAttention
-from ..errors import UserError
+from ..console.errors import UserError
 from ..generation import load_model
 from .subject import Subject, subject
 

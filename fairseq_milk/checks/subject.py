@@ -5,7 +5,7 @@ from typing import Any, Dict, List, NamedTuple, Optional
 import torch
 from torch import Tensor
 
-from ..errors import UserError
+from ..console.errors import UserError
 from ..functional import padding_mask
 
 LINES = 1000  # sentences that the checks of the data look at
