@@ -1,10 +1,11 @@
 """Europarl: speeches held in German in the European Parliament, and their English translations.
 
-    python -m examples.europarl_de_en.prepare --base-url FOLDER [--workers N]
+    python -m examples.europarl_de_en.prepare [--base-url FOLDER] [--workers N]
 
-FOLDER has {train,dev,test}.{de,en}.gz; examples/europarl_de_en/corpus.py makes them.  8,000 joint BPE operations and a
-dictionary for each language, as for Multi30k.  Training pairs of more than 60 Moses tokens (about 50 words) are left
-out, and old German spelling is modernised in the training text: the held-out debates have the new one.
+FOLDER has {train,dev,test}.{de,en}.gz, as `python -m examples.europarl_de_en.corpus` makes them in corpus/.  8,000
+joint BPE operations and a dictionary for each language, as for Multi30k.  Training pairs of more than 60 Moses tokens
+(about 50 words) are left out, and old German spelling is modernised in the training text: the held-out debates have
+the new one.
 """
 
 import sys
@@ -14,15 +15,16 @@ from examples.europarl_de_en.spelling import NEW_GERMAN
 from examples.prepare.pipeline import main
 from examples.prepare.recipe import Archive, Bitext, Corpus
 
-LINES = {"train": 228682, "dev": 1998, "test": 2000}
+HERE = Path(__file__).resolve().parent
+NAMES = ("train", "dev", "test")
 
-TRAIN, DEV, TEST = (Bitext(name, f"{name}.de.gz", f"{name}.en.gz", lines) for name, lines in LINES.items())
+TRAIN, DEV, TEST = (Bitext(name, f"{name}.de.gz", f"{name}.en.gz", 0) for name in NAMES)
 CORPUS = Corpus(
     name="Europarl, speeches held in German",
     source="de",
     target="en",
-    base_url="corpus",
-    archives=tuple(Archive(f"{name}.{language}.gz") for name in LINES for language in ("de", "en")),
+    base_url=str(HERE / "corpus"),
+    archives=tuple(Archive(f"{name}.{language}.gz") for name in NAMES for language in ("de", "en")),
     train=(TRAIN,),
     valid=(DEV,),
     test=(TEST,),
@@ -33,4 +35,4 @@ CORPUS = Corpus(
 )
 
 if __name__ == "__main__":
-    sys.exit(main((CORPUS,), Path(__file__).parent))
+    sys.exit(main((CORPUS,), HERE))

@@ -17,8 +17,8 @@ import sys
 from collections import Counter
 from functools import partial
 from pathlib import Path
-from typing import Counter as Counts
 from typing import Any, List, Optional, Sequence, Tuple
+from typing import Counter as Counts
 
 from examples.prepare import text
 from examples.prepare.download import fetch
@@ -161,6 +161,10 @@ class Preparation:
         return all(abs(length.deviation) <= TOLERANCE for length in found)
 
 
+def with_pairs(bitext: Bitext) -> str:
+    return f"{bitext.name} ({bitext.lines:,} pairs)" if bitext.lines else bitext.name
+
+
 def describe(corpus: Corpus, base: str, line: Line) -> None:
     """What --dry-run prints."""
     line.say(f"from {base}:")
@@ -168,7 +172,7 @@ def describe(corpus: Corpus, base: str, line: Line) -> None:
         size = "size unknown" if archive.size is None else f"{archive.size / 1e6:.0f} MB"
         line.say(f"  {archive.path} ({size}{', ' + archive.digest.partition(':')[0] if archive.digest else ''})")
     for split, bitexts in corpus.splits().items():
-        line.say(f"{split}: " + ", ".join(f"{bitext.name} ({bitext.lines:,} pairs)" for bitext in bitexts))
+        line.say(f"{split}: " + ", ".join(map(with_pairs, bitexts)))
     line.say(f"Moses tokens, training pairs of 1 to {corpus.longest} words and a ratio of {corpus.ratio:g} at most")
     dictionaries = "one dictionary" if corpus.joined else "two dictionaries"
     types = f" of {corpus.types} types" if corpus.types else ""

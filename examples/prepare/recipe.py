@@ -18,7 +18,7 @@ class Bitext(NamedTuple):
     """Two files of which line n of one is the translation of line n of the other.
 
     name: of the text files that are made of them.  source, target: ARCHIVE, or ARCHIVE!MEMBER of a tar archive; a
-    member may be compressed (.gz) or marked up (.sgm).  lines: of each in the public release.
+    member may be compressed (.gz) or marked up (.sgm).  lines: of each in the public release; 0: not known.
     """
 
     name: str
