@@ -125,7 +125,7 @@ def test_latency_without_torch_is_that_of_scoring(delays: List[int], x: int) -> 
 
 def test_bad_paths_are_said_in_a_sentence(plain: Plain, tmp_path: Path) -> None:  # noqa: F811
     for path, data, sentence in [
-        (tmp_path / "none", None, "there is no checkpoint or exported model"),
+        (tmp_path / "none", None, "there is no exported model or checkpoint"),
         (plain.checkpoint, None, "is a checkpoint: give the directory of its data"),
     ]:
         with pytest.raises(UserError, match=sentence):

@@ -31,7 +31,7 @@ def load(
     if os.path.isdir(path):
         raise UserError(f"{path} is a folder, not a checkpoint")
     if not os.path.exists(path):
-        raise UserError(f"there is no checkpoint or exported model {path}")
+        raise UserError(f"there is no {'exported model or ' if data is None else ''}checkpoint {path}")
     if data is None:
         raise UserError(f"{path} is a checkpoint: give the directory of its data too (data=...)")
     from .checkpoint import load_checkpoint  # torch and fairseq
