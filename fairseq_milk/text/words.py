@@ -79,6 +79,7 @@ class TargetText:
 
     def _detokenise(self) -> str:
         """The difference to the text before.  Should the detokeniser change what is out already, it stays as it is."""
+        assert self.tokenizer is not None
         text = self.tokenizer.decode(" ".join(self.words))
         before, self.text = self.text, text
         return text[len(before) :] if text.startswith(before) else " " + self.words[-1]
