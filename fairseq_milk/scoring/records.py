@@ -8,7 +8,7 @@ from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Sequence
 
 from ..text.subwords import find_marker, join_words, word_ends, words_begun
 
-__all__ = ["LATENCY", "Markers", "Record", "find_marker", "find_markers", "join_words", "word_ends", "words_begun"]
+__all__ = ["Markers", "Record", "find_marker", "find_markers", "join_words", "word_ends", "words_begun"]
 
 
 class Record(NamedTuple):
