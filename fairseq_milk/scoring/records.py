@@ -4,7 +4,7 @@ Everything that measures, stores or draws a schedule starts from a `Record`.
 """
 
 from sys import float_info
-from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Sequence
+from typing import Any, Dict, Iterable, NamedTuple, Optional, Sequence
 
 from ..text.subwords import find_marker, join_words, word_ends, words_begun
 
