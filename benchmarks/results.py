@@ -12,7 +12,7 @@ from typing import Any, Dict
 import torch
 
 from benchmarks.harness import CORES, SIMULEVAL, Outcome, Row
-from fairseq_milk.sweep.source import source_version
+from fairseq_milk.console.version_info import source_version
 
 PACKAGES = ("torch", "fairseq", "fairseq-fixed", "numpy")
 

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 from typing import List, Mapping, Sequence
 
-from fairseq_milk.sweep.commands import RunError
+from fairseq_milk.console.errors import RunError
 
 PLACE = re.compile(r"(<!-- table: (.+?) -->\n).*?(<!-- end -->)", re.DOTALL)
 

@@ -9,6 +9,6 @@ from importlib.util import find_spec
 from .version import __version__
 
 if find_spec("fairseq") is not None:
-    from . import registered  # noqa: F401
+    from .host import registration  # noqa: F401
 
 __all__ = ["__version__"]

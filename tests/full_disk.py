@@ -8,7 +8,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from fairseq_milk.checkpoints import check_checkpoint
+from fairseq_milk.host.checkpoint_reading import check_checkpoint
 from tests import fairseq_commands as commands
 from tests.processes import outcome
 

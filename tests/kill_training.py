@@ -16,7 +16,7 @@ from unittest import mock
 
 import torch
 
-from fairseq_milk.checkpoints import check_checkpoint
+from fairseq_milk.host.checkpoint_reading import check_checkpoint
 from tests import fairseq_commands as commands
 from tests.processes import child, half_and_killed, outcome
 

@@ -75,9 +75,9 @@ class Server(ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(self, folder: Path, cuts: List[int], ignores_ranges: bool) -> None:
+    def __init__(self, folder: Path, cuts: List[int], ignores_ranges: bool, endless: bool) -> None:
         super().__init__(("127.0.0.1", 0), partial(Handler, folder))
-        self.cuts, self.ignores_ranges = cuts, ignores_ranges
+        self.cuts, self.ignores_ranges, self.endless = cuts, ignores_ranges, endless
         self.ranges: List[str] = []
 
     @property
@@ -106,17 +106,27 @@ class Handler(BaseHTTPRequestHandler):
         if first:
             self.send_header("Content-Range", f"bytes {first}-{len(data) - 1}/{len(data)}")
         body = data[first:]
+        if self.server.endless:
+            return self._write_without_end(body)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body[: self.server.cuts.pop(0)] if self.server.cuts else body)
+
+    def _write_without_end(self, body: bytes) -> None:
+        """No length is given, and after the file comes more, until nobody reads."""
+        self.end_headers()
+        with contextlib.suppress(OSError):
+            self.wfile.write(body)
+            while True:
+                self.wfile.write(bytes(1 << 16))
 
     def log_message(self, *args: Any) -> None:
         """Not on our screen."""
 
 
 @contextlib.contextmanager
-def serve(folder: Path, *cuts: int, ignores_ranges: bool = False) -> Iterator[Server]:
-    with Server(folder, list(cuts), ignores_ranges) as server:
+def serve(folder: Path, *cuts: int, ignores_ranges: bool = False, endless: bool = False) -> Iterator[Server]:
+    with Server(folder, list(cuts), ignores_ranges, endless) as server:
         thread = Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
         try:

@@ -11,9 +11,9 @@ import pytest
 import torch
 from fairseq import checkpoint_utils
 
-from fairseq_milk.checkpoints import check_checkpoint, load_with_data_pickle
-from fairseq_milk.errors import UserError
+from fairseq_milk.console.errors import UserError
 from fairseq_milk.generation import load_model
+from fairseq_milk.host.checkpoint_reading import check_checkpoint, load_with_data_pickle
 from fairseq_milk.models.milk_rnmt import MilkRNMT
 from tests import fairseq_commands as commands
 from tests.fairseq_commands import decoding, run, training

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from fairseq_milk.cli import main
 from fairseq_milk.cli.stream import words
-from fairseq_milk.errors import UserError
+from fairseq_milk.console.errors import UserError
 from tests.fairseq_commands import decoding, environment, run, training
 from tests.generation_fixtures import Plain, plain  # noqa: F401
 from tests.test_cli_check import check

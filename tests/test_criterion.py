@@ -10,9 +10,9 @@ from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEn
 from fairseq.logging import metrics
 
 from fairseq_milk.attention.head import BernoulliHead
+from fairseq_milk.console.errors import UserError
 from fairseq_milk.criterions import LatencyAugmentedCriterion, collapse
 from fairseq_milk.criterions.collapse import ALARM, CollapseAlarm
-from fairseq_milk.errors import UserError
 from fairseq_milk.functional import differentiable_average_lagging, expected_delays
 from fairseq_milk.models.milk_rnmt import MilkRNMT
 from tests import tiny

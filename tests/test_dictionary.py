@@ -6,7 +6,7 @@ import pytest
 import torch
 from fairseq.data import Dictionary
 
-from fairseq_milk.tasks.dictionary import QuickDictionary
+from fairseq_milk.host.dictionary import QuickDictionary
 
 ARGUMENTS: Dict[str, Dict[str, Any]] = {
     "plain": {},

@@ -19,11 +19,11 @@ import pytest
 import torch
 from fairseq import checkpoint_utils
 
-from fairseq_milk import checkpoints
 from fairseq_milk.cli import main
-from fairseq_milk.errors import UserError
+from fairseq_milk.console.errors import UserError
 from fairseq_milk.generation import SourceWords, StreamingSession, TargetText, WordSession
 from fairseq_milk.generation.decoding import DecodingOptions
+from fairseq_milk.host import checkpoint_reading, checkpoint_writing
 from fairseq_milk.optim import RNMTAdam
 from tests import soak, tiny
 from tests.fairseq_commands import run, training
@@ -57,7 +57,7 @@ def test_a_training_killed_at_the_worst_moments(tmp_path: Path) -> None:
 
 @pytest.fixture
 def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checkpoints, "PAUSE", 0.0)
+    monkeypatch.setattr(checkpoint_writing, "PAUSE", 0.0)
 
 
 def test_a_full_disk_is_said_and_the_checkpoint_before_it_is_whole(
@@ -82,7 +82,7 @@ def test_a_full_disk_is_said_and_the_checkpoint_before_it_is_whole(
     assert said.endswith("could not be written: File too large; the checkpoint before it is untouched")
     assert last.read_bytes() == before and not list(tmp_path.glob("*.tmp"))
     for path in tmp_path.glob("*.pt"):
-        checkpoints.check_checkpoint(str(path))
+        checkpoint_reading.check_checkpoint(str(path))
 
 
 def test_a_write_that_fails_is_made_again_from_the_start(tmp_path: Path, hurried: None) -> None:
@@ -101,12 +101,12 @@ def test_a_write_that_fails_is_made_again_from_the_start(tmp_path: Path, hurried
 
         with mock.patch("torch.save", unreliable), mock.patch("time.sleep"):
             function(state, str(path))
-        checkpoints.check_checkpoint(str(path))
+        checkpoint_reading.check_checkpoint(str(path))
 
     for failures in (0, 1, 2):
         saved(checkpoint_utils.torch_persistent_save, tmp_path / "ours.pt", failures)
     with pytest.raises(UserError, match="or only a part of one"):
-        saved(checkpoints._save, tmp_path / "fairseq.pt", 1)
+        saved(checkpoint_writing._save, tmp_path / "fairseq.pt", 1)
 
 
 def test_what_the_system_said_is_found_under_what_torch_says(tmp_path: Path, hurried: None) -> None:
@@ -114,7 +114,7 @@ def test_what_the_system_said_is_found_under_what_torch_says(tmp_path: Path, hur
         def write(self, data: Any) -> int:
             raise OSError(28, "No space left on device")
 
-    with mock.patch.object(checkpoints, "open", lambda path, mode: Full(path, mode), create=True):
+    with mock.patch.object(checkpoint_writing, "open", lambda path, mode: Full(path, mode), create=True):
         with pytest.raises(UserError, match="could not be written: No space left on device; the checkpoint before"):
             checkpoint_utils.torch_persistent_save({"w": torch.arange(1000)}, str(tmp_path / "checkpoint.pt"))
     assert not list(tmp_path.iterdir())
@@ -126,7 +126,7 @@ def test_a_copy_that_fails_leaves_the_old_file(tmp_path: Path) -> None:
     new.write_bytes(b"new")
     with mock.patch("shutil.copyfile", side_effect=OSError(28, "No space left on device")):
         with pytest.raises(UserError, match=f"{old} could not be written: No space left on device"):
-            checkpoints.copy_whole(str(new), str(old), overwrite=True)
+            checkpoint_writing.copy_whole(str(new), str(old), overwrite=True)
     assert old.read_bytes() == b"old"
 
 

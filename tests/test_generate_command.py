@@ -9,7 +9,7 @@ from unittest import mock
 import pytest
 
 from fairseq_milk.analysis import read_generate_log
-from fairseq_milk.errors import UserError
+from fairseq_milk.console.errors import UserError
 from fairseq_milk.generation import DecodingOptions, StreamingSession, load_model
 from fairseq_milk.scoring import SIMULEVAL, corpus_latency
 from tests.fairseq_commands import Finished, run

@@ -9,7 +9,7 @@ from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from fairseq.sequence_generator import SequenceGenerator
 from torch import Tensor
 
-from fairseq_milk.errors import UserError
+from fairseq_milk.console.errors import UserError
 from fairseq_milk.models.config import MilkRNMTConfig
 from fairseq_milk.models.decoder import RNMTDecoder
 from fairseq_milk.models.encoder import right_padded

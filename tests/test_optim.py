@@ -10,7 +10,7 @@ import torch
 from fairseq.logging import metrics
 from omegaconf import OmegaConf
 
-from fairseq_milk.errors import UserError
+from fairseq_milk.console.errors import UserError
 from fairseq_milk.optim import GradientNormGuard, RNMTAdam, RNMTPlusSchedule, rnmt_plus_multiplier
 from tests import fairseq_commands as commands
 

@@ -31,7 +31,7 @@ from omegaconf import OmegaConf
 
 from fairseq_milk.analysis.html import element
 from fairseq_milk.cli import VERBS, main
-from fairseq_milk.errors import UserError
+from fairseq_milk.console.errors import UserError
 from fairseq_milk.generation import check_knobs, configure_head, translate
 from fairseq_milk.models.milk_rnmt import MilkRNMT
 from fairseq_milk.optim import RNMTAdam, RNMTPlusSchedule

@@ -2,12 +2,13 @@
 
 import gzip
 import io
+import re
 import socket
 import stat
 import tarfile
 from functools import partial
 from pathlib import Path
-from typing import Any, Dict, List
+from typing import Any, Dict, Iterable, List, Tuple
 
 import pytest
 import torch
@@ -24,8 +25,8 @@ from examples.prepare.recipe import Bitext, Corpus, both
 from examples.prepare.steps import Progress, alone
 from examples.wmt14_en_fr.prepare import CORPUS as WMT14
 from examples.wmt15_de_en.prepare import CORPUS as WMT15
-from fairseq_milk.errors import UserError
-from fairseq_milk.sweep.progress import Line
+from fairseq_milk.console.errors import UserError
+from fairseq_milk.console.progress import Line
 from tests import fairseq_commands as commands
 from tests.stand_in import LINES, pairs, serve, stand_in
 
@@ -131,6 +132,20 @@ def test_a_recipe_names_archives_that_it_has(corpus: Corpus) -> None:
     assert named == {archive.path for archive in corpus.archives}
     names = [bitext.name for bitext in corpus.bitexts()]
     assert len(set(names)) == len(names)
+
+
+MD5_ALONE = {"wmt12/test.tgz", "wmt13/test.tgz", "wmt14/test-full.tgz", "wmt15/test.tgz"}  # sacreBLEU lists no other
+
+
+@pytest.mark.parametrize("corpus", [*MULTI30K, WMT15, WMT14], ids=lambda corpus: corpus.name + corpus.pair)
+def test_every_archive_has_a_digest_and_every_address_a_version(corpus: Corpus) -> None:
+    for archive in corpus.archives:
+        if archive.path in MD5_ALONE:
+            assert re.fullmatch("md5:[0-9a-f]{32}", archive.digest)
+        else:
+            assert re.fullmatch("sha256:[0-9a-f]{64}", archive.digest) and archive.size
+    if "githubusercontent" in corpus.base_url:
+        assert re.search("/[0-9a-f]{40}/", corpus.base_url)
 
 
 def test_the_paper_s_figures() -> None:
@@ -242,6 +257,57 @@ def test_segments_of_marked_up_text(tmp_path: Path) -> None:
     bitext = Bitext("n", "t.tgz!n.de.sgm", "t.tgz!n.en.sgm", 3)
     extract(bitext, tmp_path, (tmp_path / "n.de", tmp_path / "n.en"), 0.0)
     assert lines_of(tmp_path / "n.de") == ["a & b", "c d", ""]
+
+
+def write_tar(path: Path, entries: Iterable[Tuple[tarfile.TarInfo, bytes]]) -> None:
+    with tarfile.open(path, "w:gz") as tar:
+        for entry, data in entries:
+            entry.size = len(data)
+            tar.addfile(entry, io.BytesIO(data))
+
+
+@pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.DIRTYPE, tarfile.FIFOTYPE])
+def test_only_regular_files_of_an_archive_are_read(kind: bytes, tmp_path: Path) -> None:
+    """A link to another file of the archive, or out of it, has the name that is wanted."""
+    other, link = tarfile.TarInfo("other"), tarfile.TarInfo("n.de")
+    link.type, link.linkname = kind, "other"
+    write_tar(tmp_path / "t.tgz", [(other, b"a\n"), (link, b""), (tarfile.TarInfo("n.en"), b"b\n")])
+    with pytest.raises(UserError, match="t.tgz: n.de in it is not a regular file"):
+        extract(both("t.tgz", "n.{de,en}", 1), tmp_path, (tmp_path / "x.de", tmp_path / "x.en"), 0.0)
+
+
+def test_a_member_has_the_very_name_that_is_wanted(tmp_path: Path) -> None:
+    members = [(tarfile.TarInfo(name), b"a\n") for name in ("/n.de", "../n.de", "x/../n.de", "n.en")]
+    write_tar(tmp_path / "t.tgz", members)
+    before = set(tmp_path.parent.iterdir())
+    with pytest.raises(UserError, match="has no file n.de"):
+        extract(both("t.tgz", "n.{de,en}", 1), tmp_path, (tmp_path / "x.de", tmp_path / "x.en"), 0.0)
+    assert set(tmp_path.parent.iterdir()) == before
+
+
+@pytest.mark.parametrize("archived", [True, False])
+def test_what_unpacks_to_more_than_the_corpus_is_stopped(
+    archived: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Small archives of many lines, of one long line and of one long marked-up file."""
+    monkeypatch.setattr("examples.prepare.extract.LONGEST", 1000)
+    monkeypatch.setattr("examples.prepare.extract.MOST_MARKED_UP", 1000)
+    outputs = tmp_path / "x.de", tmp_path / "x.en"
+
+    def bitext(name: str, data: bytes) -> Bitext:
+        if archived:
+            write_tar(tmp_path / "t.tgz", [(tarfile.TarInfo(f"{side}{name}"), data) for side in "ab"])
+            return Bitext("x", f"t.tgz!a{name}", f"t.tgz!b{name}", 3)
+        return Bitext("x", write_gz(tmp_path / "a.gz", data), write_gz(tmp_path / "b.gz", data), 3)
+
+    with pytest.raises(UserError, match="has more than 3 lines, the public release has 3"):
+        extract(bitext("n", b"\n" * 100_000), tmp_path, outputs, 0.01)
+    assert outputs[0].stat().st_size < 100
+    with pytest.raises(UserError, match="has a line of more than 1000 bytes"):
+        extract(bitext("n", b"a" * 100_000), tmp_path, outputs, 0.0)
+    if archived:
+        with pytest.raises(UserError, match="n.sgm has more than 1000 bytes"):
+            extract(bitext("n.sgm", b" " * 100_000), tmp_path, outputs, 0.0)
 
 
 # ---- text -----------------------------------------------------------------------------------------------------------

@@ -8,8 +8,8 @@ import pytest
 
 from examples.prepare.download import fetch
 from examples.prepare.recipe import Archive
-from fairseq_milk.errors import UserError
-from fairseq_milk.sweep.progress import Line
+from fairseq_milk.console.errors import UserError
+from fairseq_milk.console.progress import Line
 from tests.stand_in import serve
 
 DATA = bytes(range(256)) * 20  # 5,120 bytes
@@ -93,3 +93,35 @@ def test_a_folder_is_linked(place: Path, tmp_path: Path) -> None:
         get(str(place), tmp_path / "c", ARCHIVE._replace(digest="md5:0"))
     with pytest.raises(UserError, match="must begin with http"):
         get("ftp://127.0.0.1", tmp_path / "c")
+
+
+@pytest.mark.parametrize("size", [ARCHIVE.size, None])
+@pytest.mark.parametrize("begun", [0, 700])
+def test_a_server_that_sends_without_end_is_stopped(
+    size: int, begun: int, place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("examples.prepare.download.MOST", 100_000)
+    if begun:
+        partial_of(tmp_path).parent.mkdir()
+        partial_of(tmp_path).write_bytes(DATA[:begun])
+    expected = "more bytes than the 5120 of the public release" if size else "more bytes than 100000, the limit"
+    with serve(place, endless=True) as server, pytest.raises(UserError, match=f"{expected}; the download was removed"):
+        get(server.url, tmp_path, ARCHIVE._replace(size=size))
+    assert not partial_of(tmp_path).exists() and not (tmp_path / ARCHIVE.path).exists()
+
+
+@pytest.mark.parametrize("found", [b"x" + DATA[1:], DATA[:-1], DATA + b"x"])
+def test_what_is_there_already_is_verified(found: bytes, place: Path, tmp_path: Path) -> None:
+    (tmp_path / "wmt13").mkdir()
+    (tmp_path / ARCHIVE.path).write_bytes(found)
+    for archive in (ARCHIVE, ARCHIVE._replace(size=None)):
+        with pytest.raises(UserError, match="of the public release.*; remove it and run this again"):
+            get(str(place), tmp_path, archive)
+    assert (tmp_path / ARCHIVE.path).read_bytes() == found  # the user's file, perhaps: nothing is removed
+
+
+def test_an_archive_known_by_md5_says_its_sha256(place: Path, tmp_path: Path) -> None:
+    said = io.StringIO()
+    known = ARCHIVE._replace(digest=f"md5:{hashlib.md5(DATA).hexdigest()}")
+    fetch(known, str(place), tmp_path, Line(said))
+    assert f"wmt13/test.tgz: md5 as published; sha256 {hashlib.sha256(DATA).hexdigest()}" in said.getvalue()

@@ -5,8 +5,8 @@ from typing import List
 
 import pytest
 
-from fairseq_milk.sweep import progress
-from fairseq_milk.sweep.progress import Line, cut
+from fairseq_milk.console import progress
+from fairseq_milk.console.progress import Line, cut
 
 
 class Terminal(io.StringIO):

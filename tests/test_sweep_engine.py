@@ -15,12 +15,15 @@ from unittest import mock
 
 import pytest
 
-from fairseq_milk.sweep.commands import RunError, start
+from fairseq_milk.console.durations import duration
+from fairseq_milk.console.errors import RunError
+from fairseq_milk.console.processes import start
+from fairseq_milk.console.progress import Line
+from fairseq_milk.console.version_info import source_version
 from fairseq_milk.sweep.job import Job, lock, mend_checkpoints, progress, spent_before
-from fairseq_milk.sweep.progress import Line, LogReader, Status, duration, parse
 from fairseq_milk.sweep.runs import Run, with_predecessors
 from fairseq_milk.sweep.scheduler import run_all
-from fairseq_milk.sweep.source import source_version
+from fairseq_milk.sweep.training_log import LogReader, Status, parse
 
 INNER = 'now | INFO | train_inner | {"epoch": 1, "update": 0.5, "loss": "%s", "dal": "4.5", "num_updates": "%d"}\n'
 

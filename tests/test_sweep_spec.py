@@ -10,7 +10,7 @@ from fairseq.options import get_training_parser
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairseq_milk.errors import UserError
+from fairseq_milk.console.errors import UserError
 from fairseq_milk.sweep import spec as spec_file
 from fairseq_milk.sweep.options import check_options, problem
 from fairseq_milk.sweep.spec import Spec, read_spec, words

@@ -7,8 +7,7 @@ from typing import Any, Dict, List
 
 import pytest
 
-from fairseq_milk.errors import UserError
-from fairseq_milk.sweep.commands import RunError
+from fairseq_milk.console.errors import RunError, UserError
 from fairseq_milk.sweep.runs import Run
 from fairseq_milk.sweep.score import result_of
 from fairseq_milk.sweep.table import Result, read_results, summary, write_results

@@ -13,7 +13,7 @@ import pytest
 import torch
 from fairseq import checkpoint_utils
 
-from fairseq_milk.errors import UserError
+from fairseq_milk.console.errors import UserError
 from fairseq_milk.models.milk_rnmt import MilkRNMT
 from fairseq_milk.modules import LayerNormLSTM
 from tests import fairseq_commands as commands

@@ -21,7 +21,7 @@ from examples.verb_final.corpus import prepare_data
 from examples.verb_final.language import Sentence
 from examples.verb_final.results import Row, collect
 from examples.verb_final.runs import make_run
-from fairseq_milk.sweep.progress import Line
+from fairseq_milk.console.progress import Line
 from fairseq_milk.sweep.scheduler import run_all
 
 UPDATES = 900

@@ -12,9 +12,9 @@ import pytest
 from examples.document import fill, markdown_table
 from examples.verb_final import comparison, corpus, recipe, record, redraw, results, study, tables
 from examples.verb_final.runs import make_run
+from fairseq_milk.console.errors import RunError
+from fairseq_milk.console.progress import Line
 from fairseq_milk.sweep import scheduler
-from fairseq_milk.sweep.commands import RunError
-from fairseq_milk.sweep.progress import Line
 from fairseq_milk.sweep.runs import Run
 from fairseq_milk.sweep.table import text_table
 

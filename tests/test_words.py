@@ -7,10 +7,10 @@ from typing import Any, List, Tuple
 import pytest
 from fairseq.data import Dictionary
 
-from fairseq_milk.errors import UserError
+from fairseq_milk.console.errors import UserError
 from fairseq_milk.generation import SourceWords, TargetText, WordSession, load_words
 from fairseq_milk.generation.loading import build_bpe, build_moses, find_codes
-from fairseq_milk.generation.words import Forgetful
+from fairseq_milk.generation.words import BoundedCache
 from tests.tiny import model as tiny_model
 
 MOSES = build_moses(SimpleNamespace(cfg=SimpleNamespace(source_lang="en", target_lang="en")))
@@ -103,9 +103,9 @@ def test_subwords_are_forgotten_when_there_are_too_many(tmp_path: Path) -> None:
     (tmp_path / "codes").write_text("#version: 0.2\na b</w>\n")
     bpe = build_bpe(str(tmp_path / "codes"))
     source = SourceWords(dictionary("ab", "x@@"), bpe)
-    for number in range(3 * Forgetful.room // 2):
+    for number in range(3 * BoundedCache.room // 2):
         source.tokens(f"x{number}")
-    assert len(bpe.bpe.cache) <= Forgetful.room
+    assert len(bpe.bpe.cache) <= BoundedCache.room
     assert bpe.encode("ab xab") == "ab x@@ ab"
 
 

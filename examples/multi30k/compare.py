@@ -17,10 +17,10 @@ import numpy as np
 import sacrebleu
 
 from fairseq_milk.analysis import read_generate_log
-from fairseq_milk.errors import UserError
+from fairseq_milk.console.errors import UserError
+from fairseq_milk.console.exit_codes import exit_code
 from fairseq_milk.scoring import sentence_latency
 from fairseq_milk.scoring.bootstrap import RESAMPLES, SEED, Sample, bleu_sample, central, mean_sample, resampled
-from fairseq_milk.sweep.commands import exit_code
 from fairseq_milk.sweep.table import Result, read_results
 
 STEPS = 200  # of the mean over the lags

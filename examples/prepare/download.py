@@ -13,18 +13,20 @@ from typing import Any, Optional, Sequence
 
 from examples.prepare.recipe import Archive
 from examples.prepare.steps import Progress
-from fairseq_milk.errors import UserError
-from fairseq_milk.sweep.progress import Line
+from fairseq_milk.console.errors import UserError
+from fairseq_milk.console.progress import Line
 
 WAITS = (1, 5, 20, 60)  # seconds before another try; a try that brings nothing new takes the next one
 TIMEOUT = 60  # seconds without a byte
 BLOCK = 1 << 18
+MOST = 1 << 28  # bytes of an archive whose size is not known
 
 
 def fetch(archive: Archive, base: str, folder: Path, line: Line, waits: Sequence[float] = WAITS) -> Path:
     """The archive in `folder`, verified.  base: a web address, file://... or a folder, whose files are linked."""
     target = folder / archive.path
     if target.exists():
+        _verify_or(archive, target, line, "remove it and run this again")
         return target
     target.parent.mkdir(parents=True, exist_ok=True)
     local = local_folder(base)
@@ -40,12 +42,19 @@ def fetch(archive: Archive, base: str, folder: Path, line: Line, waits: Sequence
     partial = target.with_name(target.name + ".partial")
     download(f"{base.rstrip('/')}/{archive.path}", partial, archive.size, line, waits)
     try:
-        verify(archive, partial, line)
-    except UserError as error:
+        _verify_or(archive, partial, line, "the download was removed")
+    except UserError:
         partial.unlink()
-        raise UserError(f"{error}; the download was removed") from None
+        raise
     os.replace(partial, target)
     return target
+
+
+def _verify_or(archive: Archive, path: Path, line: Line, advice: str) -> None:
+    try:
+        verify(archive, path, line)
+    except UserError as error:
+        raise UserError(f"{error}; {advice}") from None
 
 
 def local_folder(base: str) -> Optional[Path]:
@@ -86,7 +95,10 @@ def _try(url: str, partial: Path, size: Optional[int], line: Line) -> Optional[s
             total = _total(response)
             if size is not None and total not in (None, size):
                 raise UserError(f"{url} has {total} bytes and not the {size} of the public release")
-            _append(response, partial, Progress(line, partial.stem, total or 0))
+            if not _append(response, partial, MOST if size is None else size, Progress(line, partial.stem, total or 0)):
+                partial.unlink()
+                limit = f"the {size} of the public release" if size is not None else f"{MOST}, the limit"
+                raise UserError(f"{url} sends more bytes than {limit}; the download was removed")
         if total is not None and _size(partial) != total:
             return f"the connection ended after {_size(partial)} of {total} bytes"
         return None
@@ -107,8 +119,11 @@ def _total(response: Any) -> Optional[int]:
     return None if length is None else int(length)
 
 
-def _append(response: Any, partial: Path, progress: Progress) -> None:
-    """What arrives is what was asked for (206) or everything from the start (200)."""
+def _append(response: Any, partial: Path, limit: int, progress: Progress) -> bool:
+    """Write what arrives: the rest that was asked for (206) or everything from the start (200).
+
+    Returns False, having written no more than `limit` bytes, if more than that arrives: a server need not say how much.
+    """
     goes_on = response.status == 206
     if goes_on:
         progress.start_at(_size(partial))
@@ -116,25 +131,35 @@ def _append(response: Any, partial: Path, progress: Progress) -> None:
         while True:
             block = response.read(BLOCK)
             if not block:
-                return
+                return True
+            if file.tell() + len(block) > limit:
+                return False
             file.write(block)
             progress.add(len(block))
 
 
 def verify(archive: Archive, path: Path, line: Line) -> None:
-    """UserError unless size and digest are those of the public release, as far as they are known."""
+    """UserError unless size and digest are those of the public release.
+
+    An archive that is known by MD5 alone (a recipe says why) passes with a line that gives its SHA-256.
+    """
     if archive.size is not None and _size(path) != archive.size:
         raise UserError(f"{path} has {_size(path)} bytes and not the {archive.size} of the public release")
     if not archive.digest:
         return
     algorithm, _, expected = archive.digest.partition(":")
-    found, progress = hashlib.new(algorithm), Progress(line, f"verifying {path.name}", _size(path))
+    hashes = {name: hashlib.new(name) for name in (algorithm, "sha256")}
+    progress = Progress(line, f"verifying {path.name}", _size(path))
     with open(path, "rb") as file:
         for block in iter(lambda: file.read(BLOCK), b""):
-            found.update(block)
+            for found in hashes.values():
+                found.update(block)
             progress.add(len(block))
-    if found.hexdigest() != expected:
-        raise UserError(f"{path} is not the file of the public release: its {algorithm} is {found.hexdigest()}")
+    digest = hashes[algorithm].hexdigest()
+    if digest != expected:
+        raise UserError(f"{path} is not the file of the public release: its {algorithm} is {digest}")
+    if algorithm != "sha256":
+        line.say(f"{archive.path}: {algorithm} as published; sha256 {hashes['sha256'].hexdigest()}")
 
 
 def _size(path: Path) -> int:

@@ -5,16 +5,18 @@ import html
 import re
 import tarfile
 import zlib
+from itertools import islice
 from pathlib import Path
-from posixpath import normpath
-from typing import IO, Dict, Iterable, Mapping, NamedTuple, Tuple
+from typing import IO, Dict, Iterable, Iterator, Mapping, NamedTuple, Tuple
 
 from examples.prepare.recipe import Bitext
-from fairseq_milk.errors import UserError
+from fairseq_milk.console.errors import UserError
 
 INVALID = 1e-3  # the share of lines that may not be UTF-8; cleaning drops them
 SEGMENT = re.compile(rb"<seg\b[^>]*>(.*?)</seg>", re.DOTALL | re.IGNORECASE)
 MARKED_UP = ".sgm"  # <seg id="1">...</seg>, with entities
+LONGEST = 1 << 20  # bytes of a line; the longest of the corpora has a few thousand
+MOST_MARKED_UP = 1 << 26  # bytes of a marked-up file, which is read at once; a test set has less than one million
 DAMAGE = (tarfile.TarError, EOFError, zlib.error, gzip.BadGzipFile)
 
 
@@ -35,12 +37,16 @@ def extract(bitext: Bitext, archives: Path, outputs: Tuple[Path, Path], toleranc
         archive, _, member = address.partition("!")
         wanted.setdefault(archive, {})[member] = output
     texts: Dict[Path, Text] = {}
+    most = int(bitext.lines * (1 + tolerance)) + 1  # one more than right, to say that there are too many
     for archive, members in wanted.items():
-        texts.update(_extract(archives / archive, members))
+        texts.update(_extract(archives / archive, members, most))
     source, target = (texts[output] for output in outputs)
     for address, text in ((bitext.source, source), (bitext.target, target)):
         if text.invalid > (INVALID * text.lines if tolerance else 0):
             raise UserError(f"{address} is not UTF-8 text: {text.invalid} of its {text.lines} lines cannot be read")
+    for address, text in ((bitext.source, source), (bitext.target, target)):
+        if text.lines == most:
+            raise UserError(f"{address} has more than {most - 1} lines, the public release has {bitext.lines}")
     if source.lines != target.lines:
         raise UserError(
             f"{bitext.source} has {source.lines} lines and {bitext.target} has {target.lines}: they are not the two "
@@ -51,37 +57,54 @@ def extract(bitext: Bitext, archives: Path, outputs: Tuple[Path, Path], toleranc
     return source.lines
 
 
-def _extract(archive: Path, members: Mapping[str, Path]) -> Dict[Path, Text]:
+def _extract(archive: Path, members: Mapping[str, Path], most: int) -> Dict[Path, Text]:
     try:
         if "" in members:
             with gzip.open(archive) as file:
-                return {members[""]: write_lines(file, members[""])}
-        return _extract_members(archive, members)
+                return {members[""]: write_lines(islice(lines_of(file, str(archive)), most), members[""])}
+        return _extract_members(archive, members, most)
     except DAMAGE as error:
         raise UserError(f"{archive} is damaged ({error}): remove it and run this again") from None
 
 
-def _extract_members(archive: Path, members: Mapping[str, Path]) -> Dict[Path, Text]:
-    """In one pass, for it is the decompression that takes time."""
+def _extract_members(archive: Path, members: Mapping[str, Path], most: int) -> Dict[Path, Text]:
+    """Regular files of the very names that are wanted, in one pass, for it is the decompression that takes time.
+
+    Nothing is written under a name of the archive's, and links in it are not followed.
+    """
     texts: Dict[Path, Text] = {}
     with tarfile.open(archive) as tar:
         for entry in tar:
-            output = members.get(normpath(entry.name))
-            file = tar.extractfile(entry) if output is not None else None
-            if output is None or file is None:
+            output = members.get(entry.name[2:] if entry.name.startswith("./") else entry.name)
+            if output is None:
                 continue
-            texts[output] = write_lines(sentences(file, entry.name), output, entry.name.endswith(MARKED_UP))
+            file = tar.extractfile(entry) if entry.isreg() else None
+            if file is None:
+                raise UserError(f"{archive}: {entry.name} in it is not a regular file")
+            lines = islice(sentences(file, f"{archive}!{entry.name}"), most)
+            texts[output] = write_lines(lines, output, entry.name.endswith(MARKED_UP))
             if len(texts) == len(members):
                 return texts
     missing = [name for name, output in members.items() if output not in texts]
     raise UserError(f"{archive} has no file {' and no file '.join(missing)}: it is another archive than the recipe's")
 
 
-def sentences(file: IO[bytes], name: str) -> Iterable[bytes]:
-    """Of a file of an archive, by its name.  A line ends at \\n alone: sentences have carriage returns within."""
+def sentences(file: IO[bytes], name: str) -> Iterator[bytes]:
+    """Of a file of an archive, by its name."""
     if name.endswith(MARKED_UP):
-        return SEGMENT.findall(file.read())
-    return gzip.GzipFile(fileobj=file) if name.endswith(".gz") else file
+        text = file.read(MOST_MARKED_UP + 1)
+        if len(text) > MOST_MARKED_UP:
+            raise UserError(f"{name} has more than {MOST_MARKED_UP} bytes: that is no test set")
+        return (match.group(1) for match in SEGMENT.finditer(text))
+    return lines_of(gzip.GzipFile(fileobj=file) if name.endswith(".gz") else file, name)
+
+
+def lines_of(file: "IO[bytes] | gzip.GzipFile", name: str) -> Iterator[bytes]:
+    """Lines of at most LONGEST bytes, or UserError.  They end at \\n alone: sentences have carriage returns within."""
+    for line in iter(lambda: file.readline(LONGEST + 1), b""):
+        if len(line) > LONGEST:
+            raise UserError(f"{name} has a line of more than {LONGEST} bytes: that is no text of sentences")
+        yield line
 
 
 def write_lines(lines: Iterable[bytes], output: Path, marked_up: bool = False) -> Text:

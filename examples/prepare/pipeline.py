@@ -27,9 +27,9 @@ from examples.prepare.lengths import TOLERANCE, lengths
 from examples.prepare.lines import map_chunks, map_lines, read_lines, total_size
 from examples.prepare.recipe import SPLITS, Bitext, Corpus
 from examples.prepare.steps import Progress, Steps, alone
-from fairseq_milk.errors import UserError
-from fairseq_milk.sweep.commands import exit_code
-from fairseq_milk.sweep.progress import Line
+from fairseq_milk.console.errors import UserError
+from fairseq_milk.console.exit_codes import exit_code
+from fairseq_milk.console.progress import Line
 
 LOST = 0.01  # the share of a training text's lines that a mirror may lack
 

@@ -14,8 +14,8 @@ from typing import Optional, Sequence
 import sacrebleu
 
 from fairseq_milk.analysis import read_generate_log
-from fairseq_milk.errors import UserError
-from fairseq_milk.sweep.commands import exit_code
+from fairseq_milk.console.errors import UserError
+from fairseq_milk.console.exit_codes import exit_code
 from fairseq_milk.sweep.score import read_references
 
 

@@ -6,10 +6,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Callable, Iterator, Sequence
 
-from fairseq_milk.errors import UserError
-from fairseq_milk.files import read_json, write_atomically
-from fairseq_milk.sweep.commands import digest
-from fairseq_milk.sweep.progress import Line, duration
+from fairseq_milk.console.durations import duration
+from fairseq_milk.console.errors import UserError
+from fairseq_milk.console.files import digest, read_json, write_atomically
+from fairseq_milk.console.progress import Line
 
 
 class Steps:

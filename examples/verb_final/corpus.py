@@ -13,8 +13,11 @@ from typing import Iterator, List, Mapping
 
 from examples.verb_final import recipe, text
 from examples.verb_final.language import Sentence
-from fairseq_milk.sweep.commands import RunError, check, command, digest, start, stop, undisturbed
-from fairseq_milk.sweep.progress import Line
+from fairseq_milk.console.errors import RunError
+from fairseq_milk.console.files import digest
+from fairseq_milk.console.processes import check, command, start, stop
+from fairseq_milk.console.progress import Line
+from fairseq_milk.console.signals import signals_deferred
 
 
 def prepare_data(out: Path, sizes: Mapping[str, int], line: Line, seed: int = recipe.DATA_SEED) -> Path:
@@ -66,7 +69,7 @@ def _preprocess(folder: Path) -> None:
     words += recipe.arguments(recipe.PREPROCESS)
     process = None
     try:
-        with undisturbed():
+        with signals_deferred():
             process = start(words, folder / "preprocess.log", threads=1)
         code = process.wait()
     finally:

@@ -26,7 +26,8 @@ def demo(out: Path, scale: recipe.Scale) -> int:
     from examples.verb_final.corpus import prepare_data
     from examples.verb_final.report import report
     from examples.verb_final.runs import make_run
-    from fairseq_milk.sweep.progress import Line, duration
+    from fairseq_milk.console.durations import duration
+    from fairseq_milk.console.progress import Line
     from fairseq_milk.sweep.scheduler import run_all
 
     began, line = time.monotonic(), Line()

@@ -21,7 +21,7 @@ def run(name: str, first: str, body: Callable[[], int]) -> int:
     print(first, flush=True)
     logging.disable(logging.INFO)  # fairseq and matplotlib speak of themselves
     try:
-        from fairseq_milk.sweep.commands import exit_code
+        from fairseq_milk.console.exit_codes import exit_code
 
         signal.signal(signal.SIGINT, before)
         return exit_code(name, body)

@@ -8,7 +8,7 @@ from typing import List
 from examples.document import fill
 from examples.verb_final import pictures, tables
 from examples.verb_final.results import Results
-from fairseq_milk.files import write_atomically
+from fairseq_milk.console.files import write_atomically
 
 HERE = Path(__file__).resolve().parent
 DOCUMENT, STUDY, PLANE = HERE / "RESULTS.md", HERE / "results" / "study.csv", HERE / "results" / "plane.png"

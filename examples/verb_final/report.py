@@ -6,7 +6,7 @@ from typing import List, Sequence
 
 from examples.verb_final import pictures, results, tables
 from examples.verb_final.comparison import findings
-from fairseq_milk.sweep.progress import Line
+from fairseq_milk.console.progress import Line
 from fairseq_milk.sweep.runs import Run
 from fairseq_milk.sweep.table import text_table
 

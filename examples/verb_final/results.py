@@ -8,8 +8,8 @@ from examples.verb_final import recipe
 from examples.verb_final.corpus import read_test_set
 from examples.verb_final.language import KINDS, Sentence
 from fairseq_milk.analysis import read_generate_log
+from fairseq_milk.console.errors import RunError
 from fairseq_milk.scoring import PAPER, Record, corpus_latency
-from fairseq_milk.sweep.commands import RunError
 from fairseq_milk.sweep.runs import Run
 
 LATENCIES = ("DAL", "AL", "AP")

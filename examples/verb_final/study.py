@@ -44,7 +44,7 @@ def study(options: argparse.Namespace) -> int:
     from examples.verb_final.report import report
     from examples.verb_final.runs import make_run
     from fairseq_milk.cli.sweep import refuse_other_trainings
-    from fairseq_milk.sweep.progress import Line
+    from fairseq_milk.console.progress import Line
     from fairseq_milk.sweep.scheduler import run_all
 
     out, scale, line = options.out, recipe.STUDY, Line()

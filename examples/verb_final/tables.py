@@ -11,7 +11,7 @@ from examples.verb_final import recipe
 from examples.verb_final.comparison import by_lag, findings, waitk_at
 from examples.verb_final.language import KINDS
 from examples.verb_final.results import MEASURES, SIGNATURE, Results, Row
-from fairseq_milk.files import write_atomically
+from fairseq_milk.console.files import write_atomically
 
 DIGITS = {"BLEU": 1, "exact": 1, "DAL": 2, "AL": 2, "AP": 3, **{kind: 1 for kind in KINDS}}
 TITLES = {"exact": "exact %", **{kind: f"{kind} %" for kind in KINDS}}

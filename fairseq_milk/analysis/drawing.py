@@ -15,7 +15,7 @@ from matplotlib import font_manager
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
-from ..files import write_atomically
+from ..console.files import write_atomically
 
 logger = logging.getLogger(__name__)
 FORMATS = ("png", "svg", "pdf")

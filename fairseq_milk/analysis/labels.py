@@ -21,7 +21,7 @@ class Obstacle(NamedTuple):
     weight: float
 
 
-class Place(NamedTuple):
+class LabelPosition(NamedTuple):
     box: Box
     distance: float
 
@@ -38,7 +38,7 @@ class Place(NamedTuple):
         return (self.box[0] + self.box[2]) / 2, (self.box[1] + self.box[3]) / 2
 
 
-def choose_place(spot: Spot, size: Spot, inside: Box, obstacles: Sequence[Obstacle]) -> Optional[Place]:
+def choose_place(spot: Spot, size: Spot, inside: Box, obstacles: Sequence[Obstacle]) -> Optional[LabelPosition]:
     """The cheapest place for a label of this width and height; None if there is none."""
     room = _grown(inside, -GAP)
     places = [place for place in _places(spot, size, room) if _contains(room, place.box)]
@@ -50,20 +50,20 @@ def choose_place(spot: Spot, size: Spot, inside: Box, obstacles: Sequence[Obstac
     return places[best] if math.isfinite(costs[best]) else None
 
 
-def _places(spot: Spot, size: Spot, room: Box) -> Iterator[Place]:
+def _places(spot: Spot, size: Spot, room: Box) -> Iterator[LabelPosition]:
     """On all sides and further and further away; also moved along the edge, where the label is too long for a side."""
     (x, y), (width, height) = spot, size
     for distance in DISTANCES:
         for right, up in SIDES:
             left = x + right * distance - (1 - right) * width / 2
             bottom = y + up * distance - (1 - up) * height / 2
-            yield Place((left, bottom, left + width, bottom + height), distance)
+            yield LabelPosition((left, bottom, left + width, bottom + height), distance)
             if up:
                 left = min(max(left, room[0]), room[2] - width)
-                yield Place((left, bottom, left + width, bottom + height), distance)
+                yield LabelPosition((left, bottom, left + width, bottom + height), distance)
 
 
-def _covered(places: Sequence[Place], obstacles: Sequence[Obstacle]) -> np.ndarray:
+def _covered(places: Sequence[LabelPosition], obstacles: Sequence[Obstacle]) -> np.ndarray:
     """For each place, the sum of the areas that it shares with the obstacles, by their weights."""
     a = np.array([place.box for place in places])[:, None]
     b = np.array([obstacle.box for obstacle in obstacles]).reshape(1, -1, 4)
@@ -73,7 +73,7 @@ def _covered(places: Sequence[Place], obstacles: Sequence[Obstacle]) -> np.ndarr
     return np.multiply(areas, weights, out=np.zeros_like(areas), where=areas > 0).sum(1)
 
 
-def _crossed(spot: Spot, places: Sequence[Place], obstacles: Sequence[Obstacle]) -> np.ndarray:
+def _crossed(spot: Spot, places: Sequence[LabelPosition], obstacles: Sequence[Obstacle]) -> np.ndarray:
     """For each place, the cost of the labels that the line to it would cross."""
     labels = np.array([obstacle.box for obstacle in obstacles if math.isinf(obstacle.weight)]).reshape(1, 1, -1, 4)
     middles = np.array([place.middle if place.is_far else spot for place in places])[:, None]

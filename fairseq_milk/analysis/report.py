@@ -13,9 +13,9 @@ from .diagram import Panel, schedule_diagram
 from .drawing import render
 from .histogram import delay_histogram
 from .html import Markup, element, join, listing, section, table
-from .making import making
 from .paper_results import NAMES, TEST_SETS
 from .plane import Point, Range, pareto_front, quality_latency_plane
+from .provenance import provenance
 from .sentences import Generation, Sentence
 from .stylesheet import CSS
 from .systems import LATENCIES, System, curves, paper_curves
@@ -43,7 +43,7 @@ def build_report(systems: Sequence[System], generations: Sequence[Generation], c
         _curves(systems, choice.paper),
         *([_delays(generations), *_sentences(generations, choice)] if generations else [_no_generations()]),
         *([_paper(choice.paper)] if choice.paper else []),
-        making(systems, choice.command),
+        provenance(systems, choice.command),
     ]
     return _page(choice.title, sections)
 

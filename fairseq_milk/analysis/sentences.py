@@ -4,7 +4,7 @@ from typing import Dict, List, NamedTuple, Optional
 
 import sacrebleu
 
-from ..errors import UserError
+from ..console.errors import UserError
 from ..scoring import Record, find_markers, join_words, sentence_latency
 from .diagram import LONGEST, Panel
 from .generate_log import GenerateLog

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
 
-from ..errors import UserError
+from ..console.errors import UserError
 from ..sweep.table import Result, read_results
 from .generate_log import GenerateLog, read_generate_log
 from .paper_results import TEST_SETS

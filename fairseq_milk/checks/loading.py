@@ -10,8 +10,7 @@ from fairseq import checkpoint_utils, options, tasks, utils
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from omegaconf import OmegaConf
 
-from ..errors import UserError
-from ..generation import attention_of, load_model
+from ..console.errors import UserError
 from .subject import Subject, subject
 
 

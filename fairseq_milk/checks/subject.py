@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from ..attention import SimultaneousAttention
-from ..errors import UserError
+from ..console.errors import UserError
 from ..functional import padding_mask
 
 LINES = 1000  # sentences that the checks of the data look at

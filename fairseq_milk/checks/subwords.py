@@ -2,7 +2,7 @@
 
 from typing import Any, Dict, Optional
 
-from ..errors import UserError
+from ..console.errors import UserError
 from ..generation.loading import find_codes
 from ..scoring.records import find_marker
 from .finding import FAIL, OK, WARN, Finding

@@ -8,9 +8,8 @@ import time
 from collections import Counter
 from typing import Any, Iterator, List
 
-from ..checkpoints import reason
 from ..checks import FAIL, OK, SKIP, WARN, Finding, Subject, from_checkpoint, from_training, run_checks
-from ..errors import UserError
+from ..console.errors import UserError, reason
 from ..version import __version__
 
 WORDS = {OK: "ok", WARN: "warned", FAIL: "failed", SKIP: "skipped"}

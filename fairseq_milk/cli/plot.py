@@ -13,7 +13,7 @@ from ..analysis.paper_results import TEST_SETS
 from ..analysis.plane import quality_latency_plane
 from ..analysis.sentences import Generation, check_sentence, read_generation
 from ..analysis.systems import LATENCIES, System, choose, curves, paper_curves, read_systems
-from ..errors import UserError
+from ..console.errors import UserError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

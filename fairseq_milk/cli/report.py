@@ -8,8 +8,8 @@ from ..analysis.paper_results import TEST_SETS
 from ..analysis.report import Choice, build_report
 from ..analysis.sentences import check_sentence
 from ..analysis.systems import read_systems
-from ..errors import UserError
-from ..files import write_atomically
+from ..console.errors import UserError
+from ..console.files import write_atomically
 from .plot import add_inputs, check_out, read_generations
 
 

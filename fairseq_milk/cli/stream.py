@@ -8,7 +8,7 @@ import os
 import sys
 from typing import Callable, Iterable, Iterator, Optional
 
-from ..errors import UserError
+from ..console.errors import UserError
 from ..generation import WordSession, add_knobs, check_knobs, configure_head, decoding_options, load_model, load_words
 from ..generation.loading import build_moses
 

@@ -6,12 +6,13 @@ import shlex
 from pathlib import Path
 from typing import List, Sequence
 
-from ..errors import UserError
-from ..files import write_atomically
+from ..console.errors import RunError, UserError
+from ..console.exit_codes import exit_code
+from ..console.files import write_atomically
+from ..console.processes import command
+from ..console.progress import Line
 from ..sweep import spec as spec_file
-from ..sweep.commands import RunError, command, exit_code
 from ..sweep.options import check_options
-from ..sweep.progress import Line
 from ..sweep.runs import Run, choose, make_runs, script, with_predecessors
 from ..sweep.scheduler import run_all
 from ..sweep.score import update_table

@@ -21,7 +21,7 @@ from fairseq.dataclass import ChoiceEnum
 from fairseq.logging import metrics
 from torch import Tensor
 
-from ..errors import UserError, check_numbers, require
+from ..console.errors import UserError, check_numbers, require
 from ..functional import (
     average_lagging,
     average_proportion,

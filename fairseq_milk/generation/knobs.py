@@ -8,7 +8,7 @@ from fairseq.dataclass import FairseqDataclass
 from fairseq.dataclass.utils import gen_parser_from_dataclass
 
 from ..attention import THRESHOLD, SimultaneousAttention, having_knob
-from ..errors import UserError, check_numbers, require
+from ..console.errors import UserError, check_numbers, require
 from .decoding import DecodingOptions
 
 

@@ -11,12 +11,11 @@ from fairseq import checkpoint_utils
 from fairseq.data import encoders
 
 from ..attention import SimultaneousAttention
-from ..checkpoints import first_line
-from ..errors import UserError
-from ..files import require_text
-from ..foreign import refuse_foreign
+from ..console.errors import UserError, first_line
+from ..console.files import require_text
+from ..host.model_guard import refuse_foreign
 from ..scoring.records import BPE, SENTENCEPIECE, find_marker
-from .words import Forgetful, SourceWords, TargetText
+from .words import BoundedCache, SourceWords, TargetText
 
 
 def load_model(checkpoint: str, data: str) -> Tuple[Any, Any]:
@@ -82,7 +81,7 @@ def build_bpe(codes: str) -> Any:
     except (SystemExit, ValueError) as error:  # subword_nmt prints its reason and leaves
         reason = said.getvalue().split("\n")[0] or first_line(error)
         raise UserError(f"the file of BPE codes {codes} cannot be used: {reason}") from error
-    bpe.bpe.cache = Forgetful()
+    bpe.bpe.cache = BoundedCache()
     return bpe
 
 

@@ -6,7 +6,7 @@ from typing import Any, Dict, List, Optional, Sequence
 
 import sacrebleu
 
-from ..files import write_atomically
+from ..console.files import write_atomically
 from ..scoring import PAPER, Convention, Latency, Record, sentence_latency, summarise
 from ..version import __version__
 

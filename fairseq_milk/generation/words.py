@@ -12,7 +12,7 @@ from .session import StreamingSession, Written
 GLUE = "@-@"  # Moses' hyphen within a word: joined to the words on both sides
 
 
-class Forgetful(Dict[str, Any]):
+class BoundedCache(Dict[str, Any]):
     """A cache that begins anew when it is full: a stream has no end, and new words never cease."""
 
     room = 10_000

@@ -7,7 +7,7 @@ from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from fairseq.dataclass.utils import merge_with_parent
 
 from ..attention import ATTENTIONS, AttentionOptions
-from ..errors import UserError, check_numbers, require
+from ..console.errors import UserError, check_numbers, require
 
 DEEPEST, WIDEST = 1000, 2**16  # no more layers and units than any memory holds
 SLOWEST = 1e-9  # a rate below it would be 0 in float32

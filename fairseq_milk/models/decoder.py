@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
 from ..attention import Memory, build_attention
-from ..errors import UserError
+from ..console.errors import UserError
 from ..modules import LayerNormLSTM, LSTMState
 from .config import MilkRNMTConfig
 from .encoder import RESIDUAL_FROM, EncoderOut

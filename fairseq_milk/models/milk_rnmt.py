@@ -8,8 +8,8 @@ from fairseq import checkpoint_utils, file_utils
 from fairseq.models import FairseqEncoderDecoderModel, register_model, register_model_architecture
 from torch import Tensor, nn
 
-from ..errors import UserError
-from ..foreign import refuse_foreign
+from ..console.errors import UserError
+from ..host.model_guard import refuse_foreign
 from .config import MilkRNMTConfig
 from .decoder import RNMTDecoder
 from .encoder import BidirectionalRNMTEncoder, RNMTEncoder

@@ -18,7 +18,7 @@ from fairseq.optim.adam import FairseqAdam, FairseqAdamConfig
 from omegaconf import II
 from torch import Tensor
 
-from ..errors import check_numbers, require
+from ..console.errors import check_numbers, require
 
 SMALLEST = 1e-30  # of epsilon: a smaller one would be 0 in float32, and so the denominator of a parameter at rest
 

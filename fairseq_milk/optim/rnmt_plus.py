@@ -12,7 +12,7 @@ from fairseq.dataclass import FairseqDataclass
 from fairseq.optim.lr_scheduler import FairseqLRScheduler, register_lr_scheduler
 from omegaconf import II
 
-from ..errors import UserError, check_numbers, require
+from ..console.errors import UserError, check_numbers, require
 
 
 @dataclass

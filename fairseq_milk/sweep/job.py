@@ -11,11 +11,12 @@ import zipfile
 from pathlib import Path
 from typing import IO, Any, Optional
 
-from ..files import read_json, write_atomically
-from .commands import RunError, check, shell_line, start, stop
-from .progress import LogReader, Status
+from ..console.errors import RunError
+from ..console.files import read_json, write_atomically
+from ..console.processes import check, shell_line, start, stop
+from ..console.version_info import source_version
 from .runs import Run, training_part
-from .source import source_version
+from .training_log import LogReader, Status
 
 LOGS = ("train.log", "generate.log")
 NUMBERED = re.compile(r"checkpoint_\d+_\d+\.pt")  # of an epoch and an update

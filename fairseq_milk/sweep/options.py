@@ -7,7 +7,7 @@ from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from fairseq import options as fairseq_options
 
-from ..errors import UserError
+from ..console.errors import UserError
 from .spec import Spec, words
 
 

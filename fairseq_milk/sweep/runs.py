@@ -17,11 +17,11 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Dict, List, Optional, Sequence
 
-from ..errors import UserError
-from ..files import read_json
-from .commands import command, digest, shell_line
-from .place import Value
+from ..console.errors import UserError
+from ..console.files import digest, read_json
+from ..console.processes import command, shell_line
 from .spec import Spec, words
+from .validation import Value
 
 PLUGIN = Path(__file__).resolve().parents[1]
 FORMAT = "%s\\n"  # of printf

@@ -4,9 +4,11 @@ import os
 import time
 from typing import Callable, List, Optional, Sequence
 
-from .commands import RunError, undisturbed
+from ..console.durations import duration
+from ..console.errors import RunError
+from ..console.progress import Line
+from ..console.signals import signals_deferred
 from .job import Job, lock
-from .progress import Line, duration
 from .runs import Run, with_predecessors
 
 START, DECODING = 10.0, 15.0  # seconds, guesses for the time that is left
@@ -40,7 +42,7 @@ class Scheduler:
             self.line.say(f"{before} of {len(self.runs)} runs were trained and decoded before")
         try:
             while self.active or any(map(is_ready, self.waiting)):
-                with undisturbed():
+                with signals_deferred():
                     self._start_jobs()
                     self._end_jobs()
                 self._show()
@@ -48,7 +50,7 @@ class Scheduler:
                     time.sleep(poll)
         finally:
             self.line.clear()
-            with undisturbed():
+            with signals_deferred():
                 for job in self.active:
                     job.close()
         return self.failed + self.waiting  # what still waits would start from one that failed

@@ -7,9 +7,9 @@ from typing import Any, Dict, List, Optional, Sequence
 
 import sacrebleu
 
-from ..files import read_json, write_atomically
+from ..console.errors import RunError
+from ..console.files import digest, read_json, write_atomically
 from ..scoring.bootstrap import bleu_sample, interval, mean_sample
-from .commands import RunError, digest
 from .runs import Run
 from .table import Result, write_results
 

@@ -4,10 +4,10 @@ import shlex
 from pathlib import Path
 from typing import List, Sequence
 
-from .commands import shell_line
-from .place import Options, as_text
+from ..console.processes import shell_line
 from .runs import Run, with_predecessors
 from .spec import Spec
+from .validation import Options, as_text
 
 SCRIPT = """#!/usr/bin/env bash
 {directives}

@@ -46,7 +46,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Dict, List, Mapping, Sequence, Tuple, Union
 
-from .place import LONGEST, Options, Place, as_text, suggestion
+from .validation import LONGEST, Location, Options, as_text, suggestion
 from .yaml_file import read_yaml
 
 KEYS = ("name", "data", "train", "generate", "checkpoint", "seeds", "references", "slurm", "systems")
@@ -118,7 +118,7 @@ def words(options: Options) -> List[str]:
 def read_spec(path: Union[str, Path]) -> Spec:
     """The file, checked in itself; whether fairseq knows the options is for `options.check_options`."""
     path = Path(path).resolve()
-    top = Place(path, "")
+    top = Location(path, "")
     fields = top.mapping(read_yaml(path), KEYS)
     for key in ("data", "systems"):
         if key not in fields:
@@ -138,7 +138,7 @@ def read_spec(path: Union[str, Path]) -> Spec:
     return spec
 
 
-def _points(top: Place, fields: Mapping[str, Any]) -> List[Point]:
+def _points(top: Location, fields: Mapping[str, Any]) -> List[Point]:
     shared = {kind: top.at(kind).options(fields.get(kind, {}), TAKEN[kind]) for kind in TAKEN}
     train, generate = {**TRAIN, **shared["train"]}, {**GENERATE, **shared["generate"]}
     place = top.at("systems")
@@ -158,7 +158,7 @@ def _points(top: Place, fields: Mapping[str, Any]) -> List[Point]:
     return sorted(points, key=lambda point: list(systems).index(point.system))
 
 
-def _trained(place: Place, name: str, value: Any, train: Options, generate: Options) -> List[Point]:
+def _trained(place: Location, name: str, value: Any, train: Options, generate: Options) -> List[Point]:
     system = place.mapping({} if value is None else value, SYSTEM_KEYS)
     own = {kind: place.at(kind).options(system.get(kind, {}), TAKEN[kind]) for kind in TAKEN}
     after = place.at("after").name(system["after"]) if "after" in system else ""
@@ -167,7 +167,7 @@ def _trained(place: Place, name: str, value: Any, train: Options, generate: Opti
     return [Point(name, _setting(point), {**train, **point}, generate, after=after) for point in grid]
 
 
-def _decoded(place: Place, name: str, value: Any, generate: Options, trained: Sequence[Point]) -> List[Point]:
+def _decoded(place: Location, name: str, value: Any, generate: Options, trained: Sequence[Point]) -> List[Point]:
     """Without training: a point for each model that is decoded and each point of the grid."""
     system = place.mapping(value, DECODED_KEYS)
     model = place.at("model").name(system["model"])
@@ -188,7 +188,7 @@ def _setting(point: Options, of: str = "") -> str:
     return ",".join([*([of] if of else []), *(f"{option}={as_text(value)}" for option, value in point.items())])
 
 
-def _check_names(top: Place, spec: Spec) -> None:
+def _check_names(top: Location, spec: Spec) -> None:
     """No two runs in one folder, also where case makes no difference, and no name too long for one."""
     seen: Dict[str, str] = {}
     for point, seed in itertools.product(spec.points, spec.seeds):
@@ -200,7 +200,7 @@ def _check_names(top: Place, spec: Spec) -> None:
         seen[name.lower()] = f"systems.{point.system}"
 
 
-def _check_after(top: Place, spec: Spec) -> None:
+def _check_after(top: Location, spec: Spec) -> None:
     points = {point.key: point for point in spec.points}
     for point in spec.points:
         place = top.at("systems").at(point.system).at("after")

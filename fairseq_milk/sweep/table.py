@@ -15,8 +15,8 @@ import os
 from pathlib import Path
 from typing import Any, Dict, List, NamedTuple, Sequence, Union, get_type_hints
 
-from ..errors import UserError
-from ..files import write_atomically
+from ..console.errors import UserError
+from ..console.files import write_atomically
 
 
 class Result(NamedTuple):

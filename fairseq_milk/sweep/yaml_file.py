@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from ..errors import UserError
+from ..console.errors import UserError
 
 
 class _Loader(yaml.SafeLoader):

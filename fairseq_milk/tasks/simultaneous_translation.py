@@ -18,10 +18,8 @@ from omegaconf import II, open_dict
 from omegaconf.errors import OmegaConfBaseException
 
 from ..attention import name_of
-from ..checkpoints import first_line
-from ..errors import UserError, require
-from ..files import require_text
-from ..foreign import refuse_fairseq_models
+from ..console.errors import UserError, first_line, require
+from ..console.files import require_text
 from ..generation import (
     AlignedBeamSearch,
     DecodingKnobs,
@@ -32,10 +30,11 @@ from ..generation import (
 )
 from ..generation.knobs import check_knobs, configure_head, decoding_options
 from ..generation.results import Results, remove_old
+from ..host.data_files import check_data_files
+from ..host.dictionary import QuickDictionary
+from ..host.model_guard import refuse_fairseq_models
 from ..scoring import LATENCY, Record
 from ..scoring.scorer import SimultaneousScorerConfig
-from .data_files import check_data_files
-from .dictionary import QuickDictionary
 
 logger = logging.getLogger(__name__)
 OFFLINE_BEAM = 5  # fairseq's default; simultaneous models are greedy

@@ -5,7 +5,7 @@ from typing import Any, Dict
 from fairseq.models import ARCH_MODEL_REGISTRY
 from omegaconf import OmegaConf
 
-from .errors import UserError
+from ..console.errors import UserError
 
 TASKS = ("simultaneous_translation", "translation")
 

@@ -5,7 +5,7 @@ import re
 import struct
 from typing import List
 
-from ..errors import UserError
+from ..console.errors import UserError
 
 MAGIC = b"MMIDIDX\x00\x00"
 HEADER = struct.Struct("<9sQBQ")  # magic, version, type of a token, sentences

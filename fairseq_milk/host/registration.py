@@ -5,14 +5,15 @@ import logging
 _speech = logging.getLogger("fairseq.tasks.text_to_speech")
 _speech.setLevel(logging.WARNING)  # it asks for tensorboardX, which nothing here needs, whenever fairseq is imported
 
-from .checkpoints import guard_checkpoints  # noqa: E402
+from . import checkpoint_reading, checkpoint_writing  # noqa: E402
 
-guard_checkpoints()
+checkpoint_reading.install()
+checkpoint_writing.install()
 
-from . import criterions, optim  # noqa: E402
-from .models import milk_rnmt  # noqa: E402
-from .scoring import scorer  # noqa: E402
-from .tasks import simultaneous_translation  # noqa: E402
+from .. import criterions, optim  # noqa: E402
+from ..models import milk_rnmt  # noqa: E402
+from ..scoring import scorer  # noqa: E402
+from ..tasks import simultaneous_translation  # noqa: E402
 
 _speech.setLevel(logging.NOTSET)
 

@@ -1,5 +1,6 @@
 """Files that are whole or not there."""
 
+import hashlib
 import json
 import os
 from pathlib import Path
@@ -41,3 +42,7 @@ def require_text(path: Union[str, Path], option: str) -> None:
         raise UserError(f"{option} {path} cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise UserError(f"{option} {path}: line {number} is not UTF-8") from error
+
+
+def digest(value: Any) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:10]

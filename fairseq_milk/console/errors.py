@@ -1,6 +1,6 @@
-"""Errors for people."""
+"""Errors that are shown to the user as one sentence."""
 
-from typing import Any, Mapping
+from typing import Any, Mapping, Optional
 
 LARGEST = 2**31 - 1  # of any number that is an option: whole numbers and their sums then fit every tensor
 
@@ -10,6 +10,10 @@ class UserError(SystemExit, ValueError):
 
     It leaves a command with that sentence instead of a traceback, and can be caught as a ValueError in Python.
     """
+
+
+class RunError(Exception):
+    """One sentence for the user, perhaps below the end of a log."""
 
 
 def require(condition: bool, option: str, value: object, what: str) -> None:
@@ -23,3 +27,21 @@ def check_numbers(options: Mapping[str, Any]) -> None:
     for option, value in options.items():
         if isinstance(value, (int, float)):
             require(abs(value) <= LARGEST, option, value, f"must lie between -{LARGEST} and {LARGEST}")
+
+
+def system_error(error: BaseException) -> str:
+    """The operating system's word for it, which torch buries under its own."""
+    cause: Optional[BaseException] = error
+    while cause is not None:
+        if isinstance(cause, OSError) and cause.strerror:
+            return cause.strerror
+        cause = cause.__context__
+    return first_line(error)
+
+
+def first_line(error: BaseException) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]
+
+
+def reason(error: BaseException) -> str:
+    return f"{type(error).__name__} {first_line(error)}"

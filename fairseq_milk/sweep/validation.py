@@ -7,7 +7,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
-from ..errors import UserError
+from ..console.errors import UserError
 
 Value = Union[str, int, float, bool]
 Options = Mapping[str, Value]
@@ -25,14 +25,14 @@ def suggestion(word: str, known: Any) -> str:
     return f", did you mean '{close[0]}'?" if close else f" (there are {', '.join(known)})"
 
 
-class Place(NamedTuple):
+class Location(NamedTuple):
     """Where we are in the file, and what may be there.  The checks return the value, in the type that is wanted."""
 
     file: Path
     key: str
 
-    def at(self, key: Any) -> "Place":
-        return Place(self.file, f"{self.key}.{key}" if self.key else str(key))
+    def at(self, key: Any) -> "Location":
+        return Location(self.file, f"{self.key}.{key}" if self.key else str(key))
 
     def wrong(self, problem: str) -> UserError:
         return UserError(f"{self.file}: {self.key}: {problem}" if self.key else f"{self.file}: {problem}")

@@ -8,7 +8,7 @@ from typing import List, Sequence
 import matplotlib
 import sacrebleu
 
-from ..sweep.progress import duration
+from ..console.durations import duration
 from ..sweep.table import Result
 from ..version import __version__
 from .html import Markup, element, join, listing, section, table
@@ -17,7 +17,7 @@ from .systems import System
 COMMANDS = "commands.sh"
 
 
-def making(systems: Sequence[System], command: str) -> Markup:
+def provenance(systems: Sequence[System], command: str) -> Markup:
     versions = (
         f"fairseq_milk {__version__}, Python {platform.python_version()}, matplotlib {matplotlib.__version__}, "
         f"sacreBLEU {sacrebleu.__version__}"

@@ -1,24 +1,19 @@
-"""Finding, starting and ending the stock commands."""
+"""Finding, starting and ending other commands."""
 
 import ctypes
-import hashlib
-import json
 import os
 import shlex
 import shutil
 import signal
 import subprocess
 import sys
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Callable, Iterator, List, Optional, Sequence
+from typing import Callable, Optional, Sequence
+
+from .errors import RunError
 
 Process = subprocess.Popen  # of bytes
 PR_SET_PDEATHSIG = 1  # of Linux' prctl
-
-
-class RunError(Exception):
-    """One sentence for the user, perhaps below the end of a log."""
 
 
 def command(name: str) -> str:
@@ -73,21 +68,6 @@ def _dies_with_us() -> Optional[Callable[[], None]]:
     return ask
 
 
-@contextmanager
-def undisturbed() -> Iterator[None]:
-    """Ctrl-C and SIGTERM wait until the end of the block: a command that is started in it is known to be there."""
-    pending: List[int] = []
-    signals = (signal.SIGINT, signal.SIGTERM)
-    before = [signal.signal(number, lambda number, frame: pending.append(number)) for number in signals]
-    try:
-        yield
-    finally:
-        for number, handler in zip(signals, before):
-            signal.signal(number, handler)
-    if pending:
-        raise KeyboardInterrupt
-
-
 def stop(process: "Process[bytes]") -> None:
     """End a command and what it started."""
     for sign in (signal.SIGTERM, signal.SIGKILL):
@@ -109,30 +89,3 @@ def check(words: Sequence[str], code: int, log: Path, name: str = "") -> None:
     end = f"exit code {code}" if code > 0 else f"signal {-code}"
     which = f"{name}: " if name else ""
     raise RunError(f"{shown}\n{which}{Path(words[0]).name} failed with {end}; the end of its log is above ({log})")
-
-
-def exit_code(name: str, body: Callable[[], int]) -> int:
-    """What body returns; what goes wrong ends with one sentence and 2, and SIGTERM is as good as Ctrl-C."""
-    before = signal.signal(signal.SIGTERM, _interrupt)
-    try:
-        return body()
-    except BrokenPipeError:
-        raise
-    except (RunError, ValueError) as error:
-        print(f"{name}: {error}", file=sys.stderr)
-    except OSError as error:
-        print(f"{name}: {error.filename}: {error.strerror}" if error.filename else f"{name}: {error}", file=sys.stderr)
-    except KeyboardInterrupt:
-        print(f"{name}: interrupted; run it again to go on", file=sys.stderr)
-        return 130
-    finally:
-        signal.signal(signal.SIGTERM, before)
-    return 2
-
-
-def _interrupt(number: int, frame: Any) -> None:
-    raise KeyboardInterrupt
-
-
-def digest(value: Any) -> str:
-    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:10]

@@ -1,8 +1,8 @@
-"""fairseq's checkpoints: data and never code, whole and never half.
+"""Checkpoints are read as data: a file that holds anything else, or is incomplete, is refused.
 
-fairseq reads and writes every checkpoint with a few functions of its own: in `fairseq-train` (to resume, with
---restore-file and --finetune-from-model), `fairseq-generate`, `fairseq-interactive`, `fairseq-validate` and in Python.
-`guard_checkpoints` puts those of this module in their place.
+fairseq reads every checkpoint with a few functions of its own: in `fairseq-train` (to resume, with --restore-file and
+--finetune-from-model), `fairseq-generate`, `fairseq-interactive`, `fairseq-validate` and in Python.  `install` replaces
+them by those of this module.
 """
 
 import argparse
@@ -11,7 +11,6 @@ import contextlib
 import os
 import pickle
 import re
-import time
 import typing
 import warnings
 
@@ -23,7 +22,7 @@ from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from fairseq.distributed.utils import _TensorPlaceholder
 from fairseq.file_io import PathManager
 
-from .errors import UserError
+from ..console.errors import UserError, first_line, reason, system_error
 
 # ---- what a checkpoint may hold ----------------------------------------------------------------------------------
 
@@ -202,111 +201,9 @@ def resume(*args: typing.Any, **kwargs: typing.Any) -> typing.Any:
         raise UserError(f"{str(error).split(';')[0]}: {hidden}") from error
 
 
-# ---- writing -----------------------------------------------------------------------------------------------------
-
-ATTEMPTS, PAUSE = 3, 2.5  # fairseq's; seconds
-
-_save = checkpoint_utils.torch_persistent_save
-_copy = PathManager.copy
-
-
-def save_whole(obj: typing.Any, filename: str, async_write: bool = False) -> None:
-    """fairseq's `torch_persistent_save`, in which each attempt has a file of its own.
-
-    fairseq's attempts share one: a second attempt is appended to what the first has left, and cannot be read.
-    """
-    if async_write or not PathManager.supports_rename(filename):
-        _save(obj, filename, async_write)
-        return
-    for attempt in range(1, ATTEMPTS + 1):
-        try:
-            return replace_whole(filename, lambda temporary: save_to(temporary, obj))
-        except UserError:
-            if attempt == ATTEMPTS:
-                raise
-            time.sleep(PAUSE)
-
-
-def save_to(path: str, obj: typing.Any) -> None:
-    with open(path, "wb") as file:
-        calm = Calm(file)
-        torch.save(obj, typing.cast(typing.BinaryIO, calm))
-        if calm.error is not None:
-            raise calm.error
-
-
-class Calm:
-    """A file in which torch can write to the end; the first error is kept.
-
-    A write that fails is hidden by torch under an error of its own, and torch 1.13 ends the whole process.
-    """
-
-    def __init__(self, file: typing.BinaryIO) -> None:
-        self.file, self.name = file, file.name
-        self.error: typing.Optional[OSError] = None
-
-    def write(self, data: typing.Any) -> int:
-        self._try(lambda: self.file.write(data))
-        return memoryview(data).nbytes
-
-    def flush(self) -> None:
-        self._try(self.file.flush)
-
-    def _try(self, do: typing.Callable[[], object]) -> None:
-        try:
-            if self.error is None:
-                do()
-        except OSError as error:
-            self.error = error
-
-
-def copy_whole(src_path: str, dst_path: str, overwrite: bool = False) -> bool:
-    """fairseq's `PathManager.copy`, with which it makes checkpoint_last.pt over the old one."""
-    if not (overwrite and PathManager.supports_rename(dst_path)):
-        return bool(_copy(src_path, dst_path, overwrite))
-    replace_whole(dst_path, lambda temporary: _copy(src_path, temporary, overwrite=True))
-    return True
-
-
-def replace_whole(path: str, write: typing.Callable[[str], object]) -> None:
-    """`write` a temporary file, which then takes the place of `path` at once.
-
-    Whoever is killed leaves the old file as it was, and so does a full disk, which is said in a sentence.
-    """
-    temporary = f"{path}.tmp"
-    try:
-        write(temporary)
-        PathManager.rename(temporary, path)
-    except (OSError, RuntimeError) as error:  # RuntimeError: torch's
-        if os.path.exists(temporary):
-            os.remove(temporary)
-        reason = system_error(error)
-        raise UserError(f"{path} could not be written: {reason}; the checkpoint before it is untouched") from error
-
-
-def system_error(error: BaseException) -> str:
-    """The operating system's word for it, which torch buries under its own."""
-    cause: typing.Optional[BaseException] = error
-    while cause is not None:
-        if isinstance(cause, OSError) and cause.strerror:
-            return cause.strerror
-        cause = cause.__context__
-    return first_line(error)
-
-
-def first_line(error: BaseException) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0]
-
-
-def reason(error: BaseException) -> str:
-    return f"{type(error).__name__} {first_line(error)}"
-
-
-def guard_checkpoints() -> None:
-    """From here on fairseq reads and writes as above."""
+def install() -> None:
+    """From here on fairseq reads checkpoints as above."""
     allow_fairseq_checkpoints()
     checkpoint_utils.load_checkpoint_to_cpu = load_data_only
     checkpoint_utils.load_model_ensemble_and_task = load_models
     checkpoint_utils.load_checkpoint = resume
-    checkpoint_utils.torch_persistent_save = save_whole
-    PathManager.copy = staticmethod(copy_whole)

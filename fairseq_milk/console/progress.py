@@ -1,0 +1,47 @@
+"""Status lines on a terminal that are kept up to date, and their plain form in a log."""
+
+import shutil
+import sys
+import time
+from typing import List, Optional, TextIO
+
+PERIOD = {True: 0.5, False: 10.0}  # seconds between two lines, on a terminal and elsewhere
+
+
+class Line:
+    """On a terminal a line for each part, written over the last ones; elsewhere one for all every ten seconds."""
+
+    def __init__(self, stream: Optional[TextIO] = None) -> None:
+        self.stream = sys.stdout if stream is None else stream
+        self.terminal = self.stream.isatty()
+        self.shown_at = -1e9
+        self.shown = 0  # lines on the terminal
+
+    def show(self, parts: List[str]) -> None:
+        now = time.monotonic()
+        if now - self.shown_at < PERIOD[self.terminal]:
+            return
+        self.shown_at = now
+        if self.terminal:
+            self.clear()
+            self.stream.write("\n".join(cut(part, shutil.get_terminal_size().columns - 1) for part in parts))
+            self.shown = len(parts)
+        else:
+            self.stream.write(" | ".join(parts) + "\n")
+        self.stream.flush()
+
+    def say(self, text: str) -> None:
+        """A line that stays."""
+        self.clear()
+        self.stream.write(text + "\n")
+        self.stream.flush()
+
+    def clear(self) -> None:
+        if self.shown:
+            up = f"\x1b[{self.shown - 1}A" if self.shown > 1 else ""
+            self.stream.write(f"\r{up}\x1b[J")
+            self.shown = 0
+
+
+def cut(text: str, width: int) -> str:
+    return text if len(text) <= width else text[: width - 1] + "…"

@@ -1,0 +1,55 @@
+"""The statistics that a training writes to its log, read while it grows."""
+
+import json
+import time
+from pathlib import Path
+from typing import Any, Dict, NamedTuple, Optional, Tuple
+
+
+class Status(NamedTuple):
+    """The last line of statistics: updates, epochs (with a fraction), loss and DAL of the training schedule."""
+
+    update: int
+    epoch: float
+    loss: float
+    dal: float
+
+
+class LogReader:
+    """Follows a log of `fairseq-train --log-format json` as it grows from now on."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.offset = path.stat().st_size if path.exists() else 0
+        self.first: Optional[Tuple[Status, float]] = None  # and when it was seen
+        self.last: Optional[Tuple[Status, float]] = None
+
+    def poll(self) -> Optional[Status]:
+        """The last status there is."""
+        try:
+            with open(self.path, "rb") as file:
+                file.seek(self.offset)
+                new = file.read()
+        except FileNotFoundError:
+            new = b""
+        complete = new.rfind(b"\n") + 1
+        self.offset += complete
+        for line in new[:complete].decode("utf-8", errors="replace").splitlines():
+            status = parse(line)
+            if status is not None:
+                self.last = status, time.monotonic()
+                self.first = self.first or self.last
+        return self.last[0] if self.last else None
+
+
+def parse(line: str) -> Optional[Status]:
+    """The figures of a line `... | train_inner | {...}`, None for other lines."""
+    _, found, text = line.partition("| train_inner | ")
+    if not found:
+        return None
+    try:
+        figures: Dict[str, Any] = json.loads(text)
+        update, epoch = int(figures["num_updates"]), float(figures["update"])
+        return Status(update, epoch, float(figures["loss"]), float(figures.get("dal", "nan")))
+    except (ValueError, KeyError):
+        return None

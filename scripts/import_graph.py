@@ -1,0 +1,123 @@
+"""The import graph of the packages of fairseq_milk, computed from the sources.
+
+    python scripts/import_graph.py            one line per package, with the packages that it imports
+    python scripts/import_graph.py --mermaid  the same as a diagram for docs/
+
+A package may import those of the rows of `LAYERS` above its own.  `console` and `host` serve everything above the
+mathematics and import none of it.
+"""
+
+import argparse
+import ast
+from pathlib import Path
+from typing import Dict, Iterator, List, Set, Tuple
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = ROOT / "fairseq_milk"
+
+LAYERS: Tuple[Tuple[str, ...], ...] = (
+    ("functional",),
+    ("attention",),
+    ("modules",),
+    ("models",),
+    ("criterions", "optim", "scoring"),
+    ("generation",),
+    ("tasks",),
+    ("checks", "sweep", "live", "agents"),
+    ("analysis",),
+    ("cli",),
+)
+MATHEMATICS = ("functional", "attention")
+SERVICES = {"console": (), "host": ("console",)}  # with what they may import themselves
+
+
+def import_graph(package: Path = PACKAGE) -> Dict[str, Set[str]]:
+    """For each subpackage, the other subpackages that its modules import, wherever in the module that stands."""
+    graph = {folder.parent.name: set() for folder in package.glob("*/__init__.py")}  # type: Dict[str, Set[str]]
+    for name, imported in graph.items():
+        for path in (package / name).rglob("*.py"):
+            imported.update(target for target in _imports(path, package) if target in graph)
+        imported.discard(name)
+    return graph
+
+
+def _imports(path: Path, package: Path) -> Iterator[str]:
+    """The first part, below the package, of every name that a module imports."""
+    inside = path.relative_to(package.parent).parts[:-1]
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom):
+            base = list(inside[: len(inside) - node.level + 1]) if node.level else []
+            base += node.module.split(".") if node.module else []
+            names = [".".join([*base, alias.name]) for alias in node.names]
+        elif isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        else:
+            continue
+        for name in names:
+            parts = name.split(".")
+            if parts[0] == package.name and len(parts) > 1:
+                yield parts[1]
+
+
+def allowed(package: str) -> Set[str]:
+    """What a package may import by DESIGN section 2."""
+    if package in SERVICES:
+        return set(SERVICES[package])
+    row = next(row for row, layer in enumerate(LAYERS) if package in layer)
+    below = {name for layer in LAYERS[:row] for name in layer}
+    return below if package in MATHEMATICS else below | set(SERVICES)
+
+
+def violations(graph: Dict[str, Set[str]]) -> List[str]:
+    """The arrows that are not allowed, as 'generation -> cli', and the packages that have no layer."""
+    known = {name for layer in LAYERS for name in layer} | set(SERVICES)
+    unknown = [f"{name} has no layer" for name in sorted(set(graph) - known)]
+    return unknown + [
+        f"{name} -> {target}"
+        for name, targets in sorted(graph.items())
+        if name in known
+        for target in sorted(targets - allowed(name))
+    ]
+
+
+def mermaid(graph: Dict[str, Set[str]]) -> str:
+    """A diagram that GitHub and the documentation site draw: an arrow points to the package that is imported."""
+    services = [f"    {name}([{name}/])" for name in SERVICES]
+    packages = [f"    {name}[{name}/]" for layer in LAYERS for name in layer if name in graph]
+    arrows = [f"    {name} --> {target}" for name in sorted(graph) for target in sorted(_direct(graph, name))]
+    return "\n".join(["graph BT", *packages, *services, *arrows])
+
+
+def _direct(graph: Dict[str, Set[str]], name: str) -> Set[str]:
+    """The imports of a package without those that another of its imports leads to anyway."""
+    return {
+        target
+        for target in graph[name]
+        if not any(target in _reachable(graph, other) for other in graph[name] - {target})
+    }
+
+
+def _reachable(graph: Dict[str, Set[str]], name: str) -> Set[str]:
+    found: Set[str] = set()
+    waiting = [name]
+    while waiting:
+        new = graph[waiting.pop()] - found
+        found |= new
+        waiting += new
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="The import graph of the packages of fairseq_milk.")
+    parser.add_argument("--mermaid", action="store_true", help="as a Mermaid diagram")
+    graph = import_graph()
+    if parser.parse_args().mermaid:
+        print(mermaid(graph))
+    else:
+        for name, targets in sorted(graph.items()):
+            print(f"{name}: {', '.join(sorted(targets)) or '-'}")
+        print("\n".join(violations(graph)) or "all arrows are allowed")
+
+
+if __name__ == "__main__":
+    main()
