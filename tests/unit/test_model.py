@@ -346,7 +346,7 @@ def test_the_noise_grows_with_the_updates() -> None:
     noise = []
     for update in (0, 1, 3, 100):
         model.set_num_updates(update)
-        noise.append(getattr(model.decoder.attention, "head").noise)  # noqa: B009
+        noise.append(getattr(model.decoder.attention.stop, "noise"))  # noqa: B009
     assert noise == [1.0, 2.0, 4.0, 4.0]
 
 
