@@ -20,7 +20,7 @@ class Lookback(ABC):
     soft = True  # it has an energy u
 
     def __init__(self, options: AttentionOptions) -> None:
-        pass
+        self.options = options
 
     @abstractmethod
     def expected(self, alpha: Tensor, u: Optional[Tensor], memory: Memory) -> Tensor:

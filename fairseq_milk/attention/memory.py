@@ -38,7 +38,8 @@ class Memory:
     @cached_property
     def ending(self) -> Tensor:
         """The barrier, and a last token so high that every head stops there (mass preservation).  (..., J)."""
-        return self.barrier.masked_fill(last_position(self.lengths, self.barrier), torch.finfo(self.barrier.dtype).max / 4)
+        highest = torch.finfo(self.barrier.dtype).max / 4
+        return self.barrier.masked_fill(last_position(self.lengths, self.barrier), highest)
 
     @cached_property
     def last(self) -> Tensor:

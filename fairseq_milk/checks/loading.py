@@ -11,6 +11,7 @@ from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from omegaconf import OmegaConf
 
 from ..console.errors import UserError
+from ..generation import attention_of, load_model
 from .subject import Subject, subject
 
 

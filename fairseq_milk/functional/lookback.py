@@ -57,6 +57,8 @@ def _mask(alpha: Tensor, u: Tensor, src_lengths: Optional[Tensor]) -> Tuple[Tens
     """Both in alpha's type, float32 or better, nothing of either at padding (any finite u serves, as alpha is 0)."""
     alpha = at_least_float32(alpha)
     u = u.to(alpha.dtype)
+    if alpha.shape != u.shape:  # one schedule for several heads
+        alpha = alpha.expand_as(u)
     if src_lengths is None:
         return alpha, u
     padding = spread(padding_mask(src_lengths, u.size(-1)), u)
@@ -73,8 +75,6 @@ def infinite_lookback(alpha: Tensor, u: Tensor, src_lengths: Optional[Tensor] = 
     Returns beta: (B, J) in [0, 1], float32 or better, row sums those of alpha, 0 at padding.  O(J).
     """
     alpha, u = _mask(alpha, u, src_lengths)
-    if alpha.shape != u.shape:  # one schedule for several heads
-        alpha, u = torch.broadcast_tensors(alpha, u)
     result: Tensor = _InfiniteLookback.apply(alpha, u)  # type: ignore[no-untyped-call]
     return result
 
@@ -93,8 +93,8 @@ def chunkwise_lookback(alpha: Tensor, u: Tensor, chunk_size: int, src_lengths: O
         return infinite_lookback(alpha, u, src_lengths)
     alpha, u = _mask(alpha, u, src_lengths)
     before = chunk_size - 1
-    shape = torch.broadcast_shapes(alpha.shape, u.shape)
-    alpha, u = (x.expand(shape).reshape(-1, shape[-1]) for x in (alpha, u))
+    shape = u.shape
+    alpha, u = alpha.reshape(-1, shape[-1]), u.reshape(-1, shape[-1])
     # (B, J, w): the window that ends at k; positions before the sentence weigh nothing
     weights = F.pad(u, (before, 0), value=float("-inf")).unfold(-1, chunk_size, 1).softmax(-1)
     joint = (alpha.unsqueeze(-1) * weights).transpose(1, 2)  # (B, w, J)  P(stop at k, look at slot r)

@@ -7,7 +7,7 @@ incremental half, and the expected half has to be the average of those walks.
 
 from dataclasses import replace
 from itertools import product
-from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Tuple
+from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Tuple, Type
 
 import pytest
 import torch
@@ -22,11 +22,13 @@ from fairseq_milk.attention import (
     Everything,
     Heads,
     Here,
+    Lookback,
     Memory,
     Pair,
     Queries,
     ReadAll,
     SimultaneousAttention,
+    Stop,
     WaitK,
     Window,
     build_pair,
@@ -36,7 +38,8 @@ from fairseq_milk.functional import differentiable_average_lagging, expected_del
 from tests.support import oracles
 from tests.support.sixth_mechanism import SIXTH
 
-STOPS, LOOKBACKS = (ReadAll, WaitK, Bernoulli), (Here, Window, Everything)
+STOPS: Tuple[Type[Stop], ...] = (ReadAll, WaitK, Bernoulli)
+LOOKBACKS: Tuple[Type[Lookback], ...] = (Here, Window, Everything)
 PAIRS: Dict[str, Pair] = {f"{s.__name__} x {b.__name__}": (s, b) for s, b in product(STOPS, LOOKBACKS)}
 PAIRS.update(SIXTH)
 

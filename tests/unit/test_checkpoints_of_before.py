@@ -19,7 +19,7 @@ BEFORE: Dict[str, Any] = json.loads(
 
 
 def built(attention: str) -> Any:
-    sizes = dict(encoder_layers=2, decoder_layers=2, energy_bias=-0.5, head_pace=2.0)
+    sizes: Dict[str, Any] = dict(encoder_layers=2, decoder_layers=2, energy_bias=-0.5, head_pace=2.0)
     return tiny.model(attention=attention, spread=0.0, **sizes).double().eval()
 
 
