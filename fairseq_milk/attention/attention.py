@@ -36,9 +36,9 @@ class SimultaneousAttention(nn.Module):
         self.stop, self.lookback = stop, lookback
         sizes = options.query_dim, options.memory_dim, options.energy_dim
         if stop.learned:
-            self.head = MonotonicEnergy(*sizes, options.energy_bias, options.head_pace)
+            self.head = MonotonicEnergy(*sizes, options.energy_bias, options.head_pace, options.products)
         if lookback.soft:
-            self.soft_energy = AdditiveEnergy(*sizes)
+            self.soft_energy = AdditiveEnergy(*sizes, options.products)
 
     # ---- what it says of itself ---------------------------------------------------------------------------------
 

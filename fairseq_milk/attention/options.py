@@ -1,6 +1,8 @@
 """What a mechanism may be told."""
 
-from typing import NamedTuple
+from typing import NamedTuple, Optional
+
+from ..functional.product import ProductPrecision
 
 
 class AttentionOptions(NamedTuple):
@@ -18,3 +20,4 @@ class AttentionOptions(NamedTuple):
     chunk_size: int = 8  # w of MoChA
     k: int = 6  # of wait-k
     rate: float = 1.0  # emission rate of wait-k
+    products: Optional[ProductPrecision] = None  # type of the matrix products
