@@ -112,7 +112,7 @@ def test_what_is_not_read_does_not_matter(model: MilkRNMT) -> None:
 def test_nothing_is_handed_over_before_its_time(model: MilkRNMT) -> None:
     """Whenever the attention is asked, its memory is empty beyond what has been read."""
     attention, seen = model.decoder.attention, []
-    asked = {name: getattr(attention, name) for name in ("wants_to_write", "attend")}
+    asked = {name: getattr(attention, name) for name in ("seek", "attend")}
 
     def spy(name: str) -> Any:
         def call(queries: Any, memory: Any, *args: Any) -> Any:
