@@ -8,6 +8,8 @@ from typing import Any, Optional, Tuple
 import torch
 from torch import Tensor
 
+from .product import without_autocast
+
 
 def _tanh_of_sum(keys: Tensor, query: Tensor) -> Tensor:
     """t = tanh(k + q).  (B, J, A), (B, A) -> (B, J, A).
@@ -27,6 +29,7 @@ class _AdditiveEnergy(torch.autograd.Function):
     """
 
     @staticmethod
+    @without_autocast
     def forward(ctx: Any, keys: Tensor, query: Tensor, v: Tensor, r: Optional[Tensor]) -> Tensor:
         ctx.save_for_backward(keys, query, v)
         ctx.shifted = r is not None
@@ -34,6 +37,7 @@ class _AdditiveEnergy(torch.autograd.Function):
         return energy if r is None else energy.add_(r)
 
     @staticmethod
+    @without_autocast
     def backward(ctx: Any, grad: Tensor) -> Tuple[Tensor, Tensor, Tensor, Optional[Tensor]]:
         keys, query, v = ctx.saved_tensors
         t = _tanh_of_sum(keys, query)
