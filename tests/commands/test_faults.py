@@ -21,10 +21,11 @@ from fairseq import checkpoint_utils
 
 from fairseq_milk.cli import main
 from fairseq_milk.console.errors import UserError
-from fairseq_milk.generation import SourceWords, StreamingSession, TargetText, WordSession
-from fairseq_milk.generation.decoding import DecodingOptions
+from fairseq_milk.generation import DecodingOptions, StreamingSession
 from fairseq_milk.host import checkpoint_reading, checkpoint_writing
+from fairseq_milk.live import Session
 from fairseq_milk.optim import RNMTAdam
+from fairseq_milk.text.words import SourceWords, TargetText
 from tests.reliability import soak
 from tests.reliability.kill_training import UPDATES, Killer
 from tests.support import tiny_models as tiny
@@ -229,15 +230,17 @@ def test_a_source_without_end_costs_its_states_and_no_more(attention: str) -> No
     held = sum(x.numel() * x.element_size() for x in (memory.h, *memory.keys.values()))
     exact = 1100 * 4 * (8 + 5 * len(energies))
     assert exact <= held <= 2 * exact
-    assert sorted(vars(session)) == ["decoding", "done", "encoder", "source_ended", "source_states"]
+    assert sorted(vars(session)) == ["decoding", "done", "encoder", "eos", "source_ended", "source_states"]
 
 
 def test_a_text_without_end_is_not_kept() -> None:
     model = tiny.model(attention="waitk", wait_k=2).eval()
-    target = TargetText(model.decoder.dictionary)
-    session = WordSession(model, SourceWords(model.encoder.dictionary), target, DecodingOptions(early_eos=False))
+    options = DecodingOptions(early_eos=False)
+    source, text = SourceWords(model.encoder.dictionary), TargetText(model.decoder.dictionary)
+    session = Session(StreamingSession(model, options), source, text)
     for _ in range(100):
         session.push("w1")
+    target = session._target
     assert target.words == [] and target.text == "" and len(target.subwords) <= 1
 
 
