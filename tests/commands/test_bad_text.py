@@ -1,4 +1,4 @@
-"""Text as it comes: bytes that are no UTF-8, control characters, every script, words and lines of any length."""
+"""Text of all kinds: invalid UTF-8, control characters, every script, words and lines of any length."""
 
 import contextlib
 import io
@@ -17,10 +17,9 @@ from hypothesis import strategies as st
 from fairseq_milk.cli import main
 from fairseq_milk.cli.stream import words
 from fairseq_milk.console.errors import UserError
-from tests.commands.test_cli_check import check
-from tests.commands.test_stream import stream
 from tests.support.fairseq_commands import decoding, environment, run, training
-from tests.support.tiny_translators import Plain, plain  # noqa: F401
+from tests.support.tiny_translators import Plain
+from tests.support.verbs import check, stream
 
 SCRIPTS = [
     "שלום",
@@ -44,8 +43,8 @@ def read_words(err: str) -> List[str]:
 # ---- stream -----------------------------------------------------------------------------------------------------
 
 
-def test_a_stream_of_every_script(plain: Plain) -> None:  # noqa: F811
-    """A line for each line; words come through as they are."""
+def test_a_stream_of_every_script(plain: Plain) -> None:
+    """One output line per input line; words are read unchanged."""
     lines = STRANGE
     text = "".join(f"{line} a1\n" for line in lines)
     code, out, err = stream(text.encode(), plain.checkpoint, "--data", plain.bin, "--max-len-b", 3, "--verbose")
@@ -53,13 +52,13 @@ def test_a_stream_of_every_script(plain: Plain) -> None:  # noqa: F811
     assert read_words(err) == [word for line in lines for word in (line, "a1", "</s>")]
 
 
-def test_bytes_that_are_no_text(plain: Plain) -> None:  # noqa: F811
+def test_bytes_that_are_no_text(plain: Plain) -> None:
     data = bytes(range(256)).replace(b"\n", b"") * 3
     code, out, err = stream(data + b"\na1\n", plain.checkpoint, "--data", plain.bin, "--max-len-b", 3)
     assert (code, err, out.count("\n")) == (0, "", 2)
 
 
-def test_windows_lines_and_blank_lines(plain: Plain) -> None:  # noqa: F811
+def test_windows_lines_and_blank_lines(plain: Plain) -> None:
     arguments = [plain.checkpoint, "--data", plain.bin, "--max-len-b", 3]
     unix = b"a1 a2\n\n\na3\n   \na4 a5 a6\n"
     code, out, _ = stream(unix, *arguments)
@@ -68,8 +67,8 @@ def test_windows_lines_and_blank_lines(plain: Plain) -> None:  # noqa: F811
 
 
 @pytest.mark.parametrize("tokens", [0, 1, int(os.environ.get("LONG_LINE", "1000"))])
-def test_lines_of_any_length(tokens: int, plain: Plain) -> None:  # noqa: F811
-    """What comes after a long line is translated as if it had come first.  By hand: LONG_LINE=10000."""
+def test_lines_of_any_length(tokens: int, plain: Plain) -> None:
+    """A line after a very long one is translated as usual.  LONG_LINE=10000 makes it longer."""
     line = ("a1 " * tokens).encode() + b"\n"
     limits = ["--max-len-a", 0, "--max-len-b", 5]
     code, out, _ = stream(line + b"a1 a2\n", plain.checkpoint, "--data", plain.bin, *limits)
@@ -81,7 +80,7 @@ def test_lines_of_any_length(tokens: int, plain: Plain) -> None:  # noqa: F811
 @given(st.text())
 @example("a\x7f\x7f\x7fb \x85\u2028c\r\rd")
 def test_words_of_any_text(text: str) -> None:
-    """None for each newline; no word is empty or has a space in it, and none but what a person erases is lost."""
+    """One None per newline; no word is empty or has a space in it, and only erased characters are lost."""
     for typing in (False, True):
         found = list(words(text, typing))
         assert found.count(None) == text.count("\n")
@@ -93,7 +92,7 @@ def test_words_of_any_text(text: str) -> None:
 # ---- fairseq's commands -----------------------------------------------------------------------------------------
 
 
-def preprocess(folder: Path, sides: Tuple[bytes, bytes], plain: Plain, split: str = "test") -> Path:  # noqa: F811
+def preprocess(folder: Path, sides: Tuple[bytes, bytes], plain: Plain, split: str = "test") -> Path:
     for language, side in zip(("de", "en"), sides):
         (folder / f"text.{language}").write_bytes(side)
     dictionaries = ["--srcdict", plain.bin / "dict.de.txt", "--tgtdict", plain.bin / "dict.en.txt"]
@@ -102,7 +101,7 @@ def preprocess(folder: Path, sides: Tuple[bytes, bytes], plain: Plain, split: st
     return folder / "bin"
 
 
-def test_generate_and_score_take_every_script(plain: Plain, tmp_path: Path) -> None:  # noqa: F811
+def test_generate_and_score_take_every_script(plain: Plain, tmp_path: Path) -> None:
     """With a dictionary made from such text, so that the words are known."""
     known = [*SCRIPTS, *CONTROL]
     lines = [" ".join(known), *known, "", "a1", "\x0b\x0c", *["a1 a2"] * 3]
@@ -124,7 +123,7 @@ def test_generate_and_score_take_every_script(plain: Plain, tmp_path: Path) -> N
         assert code == 0 and f"{len(lines)} sentences" in out and "DAL" in out, err
 
 
-def test_sides_of_different_lengths(plain: Plain, tmp_path: Path) -> None:  # noqa: F811
+def test_sides_of_different_lengths(plain: Plain, tmp_path: Path) -> None:
     data = preprocess(tmp_path, (b"a1\na2\na3\n", b"b1\nb2\n"), plain, "train")
     with pytest.raises(UserError, match="the data set 'train' in .* Source and target must contain the same number"):
         run("fairseq-train", *training(data, tmp_path / "save", "--disable-validation"))
@@ -133,7 +132,7 @@ def test_sides_of_different_lengths(plain: Plain, tmp_path: Path) -> None:  # no
         run("fairseq-generate", *decoding(data, plain.checkpoint))
 
 
-def test_a_line_that_is_too_long_is_named(plain: Plain, tmp_path: Path) -> None:  # noqa: F811
+def test_a_line_that_is_too_long_is_named(plain: Plain, tmp_path: Path) -> None:
     data = preprocess(tmp_path, (b"a1\n" + b"a2 " * 10_000 + b"\n", b"b1\nb2\n"), plain)
     with pytest.raises(UserError, match="sample #1 is invalid .* --skip-invalid-size-inputs-valid-test") as error:
         run("fairseq-generate", *decoding(data, plain.checkpoint))
@@ -142,7 +141,7 @@ def test_a_line_that_is_too_long_is_named(plain: Plain, tmp_path: Path) -> None:
     assert re.findall(r"^H-(\d+)", done.stdout, flags=re.MULTILINE) == ["0"]
 
 
-def test_interactive_refuses_a_file_that_is_no_text(plain: Plain, tmp_path: Path) -> None:  # noqa: F811
+def test_interactive_refuses_a_file_that_is_no_text(plain: Plain, tmp_path: Path) -> None:
     """Before the lines that come first are translated."""
     (tmp_path / "source").write_bytes(b"a1 a2\na1 \xff\n")
     arguments = decoding(plain.bin, plain.checkpoint, "--input", tmp_path / "source")
@@ -152,13 +151,14 @@ def test_interactive_refuses_a_file_that_is_no_text(plain: Plain, tmp_path: Path
         run("fairseq-interactive", *decoding(plain.bin, plain.checkpoint, "--input", tmp_path / "nowhere"))
 
 
-def test_interactive_replaces_what_is_no_text_in_a_pipe(plain: Plain) -> None:  # noqa: F811
+def test_interactive_replaces_what_is_no_text_in_a_pipe(plain: Plain) -> None:
     with subprocess.Popen(
         ["fairseq-interactive", *map(str, decoding(plain.bin, plain.checkpoint, "--max-len-b", 3))],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        env=environment(PYTHONIOENCODING="utf-8:strict"),  # as in most locales; in C Python is lenient by itself
+        # As in most locales; in the C locale Python replaces invalid bytes by itself.
+        env=environment(PYTHONIOENCODING="utf-8:strict"),
     ) as process:
         out, err = process.communicate(b"a1 a2\na1 \xff\xfe\na3\n")
     assert process.returncode == 0, err
@@ -193,7 +193,7 @@ LOG = b"S-0\ta b\nT-0\tc\nH-0\t-0.5\tc\nD-0\t-0.5\tc\nI-0\t1 3\n"
 def test_a_damaged_file_is_scored_or_refused(
     whole: bytes, at: int, less: int, more: bytes, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """Some bytes are replaced by others: no traceback, one sentence that names the file."""
+    """Random bytes of the file are replaced: one sentence that names the file, no traceback."""
     path = tmp_path_factory.getbasetemp() / "damaged"
     path.write_bytes(whole[:at] + more + whole[at + less :])
     code, _, err = scored(path)
@@ -213,7 +213,7 @@ def test_a_damaged_file_is_scored_or_refused(
     ],
 )
 def test_a_field_of_another_type(field: str, value: str, tmp_path: Path) -> None:
-    """Refused by all who read it, also by those who do not need it."""
+    """A field of the wrong type is refused by every reader, also by those that do not use it."""
     path = tmp_path / "wrong.jsonl"
     whole = json.loads(LINE)
     del whole[field]
@@ -252,7 +252,7 @@ DAMAGE: Dict[str, Tuple[Callable[[Path], object], str]] = {
 
 
 @pytest.mark.parametrize("damage, name", DAMAGE.values(), ids=DAMAGE)
-def test_damaged_data_is_named(damage: Any, name: str, plain: Plain, tmp_path: Path) -> None:  # noqa: F811
+def test_damaged_data_is_named(damage: Any, name: str, plain: Plain, tmp_path: Path) -> None:
     data = tmp_path / "bin"
     shutil.copytree(plain.bin, data)
     damage(data)
@@ -279,7 +279,7 @@ def test_damaged_data_is_named(damage: Any, name: str, plain: Plain, tmp_path: P
 def test_codes_that_are_none(
     codes: bytes,
     words: str,
-    plain: Plain,  # noqa: F811
+    plain: Plain,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:

@@ -17,6 +17,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from examples.europarl_de_en.prepare import CORPUS as EUROPARL
+from examples.europarl_de_en.spelling import NEW_GERMAN
 from examples.multi30k.prepare import CORPORA as MULTI30K
 from examples.prepare import text
 from examples.prepare.extract import extract, write_lines
@@ -33,11 +35,11 @@ from fairseq_milk.console.progress import Line
 from tests.support import fairseq_commands as commands
 from tests.support.stand_in_corpora import LINES, pairs, serve, stand_in
 
-RECIPES = {"multi30k": MULTI30K[0], "wmt15_de_en": WMT15, "wmt14_en_fr": WMT14}
+RECIPES = {"multi30k": MULTI30K[0], "europarl_de_en": EUROPARL, "wmt15_de_en": WMT15, "wmt14_en_fr": WMT14}
 
 
 def prepare(corpus: Corpus, out: Path, base: Any, workers: int = 1) -> str:
-    """What it says."""
+    """The output of a preparation."""
     stream = io.StringIO()
     Preparation(corpus, out, str(base), workers, Line(stream)).run()
     return stream.getvalue()
@@ -88,8 +90,8 @@ def launch_with_slurm(script: str, data: Path, save: Path, folder: Path) -> str:
 
 
 def train(name: str, data: Path, save: Path) -> None:
-    """Three updates as the recipe has them: Multi30k in a sweep of fairseq-train, the paper's corpora by a launcher."""
-    if name == "multi30k":
+    """Three updates as the recipe has them: by fairseq-train as in a sweep, the paper's corpora by a launcher."""
+    if name in ("multi30k", "europarl_de_en"):
         commands.run("fairseq-train", *commands.training(data, save, "-s", "de", "-t", "en", max_update=3))
     elif name == "wmt14_en_fr":
         assert "training on 1 devices" in launch("wmt14_en_fr/train.sh", data, save, GPUS="1")
@@ -117,7 +119,7 @@ def test_a_recipe_from_its_archives_to_training_and_bleu(
     checkpoint = tmp_path / "ckpt" / "checkpoint_best.pt"
     state: Dict[str, Any] = torch.load(checkpoint)
     assert state["optimizer_history"][-1]["num_updates"] == 3
-    if name != "multi30k":  # what the options at the end did not replace
+    if name.startswith("wmt"):  # options of the launcher that were not overridden
         assert (state["cfg"]["model"]["noise"], state["cfg"]["criterion"]["latency_weight"]) == (4, 0.2)
 
     undone = ["--remove-bpe", "--tokenizer", "moses", "--max-len-a", 1, "--max-len-b", 5, "-s", source, "-t", target]
@@ -134,7 +136,7 @@ def test_a_recipe_from_its_archives_to_training_and_bleu(
     assert f"{bleu.corpus_score(hypotheses, [lines_of(references)]).score:.2f}" in line
 
 
-@pytest.mark.parametrize("corpus", [*MULTI30K, WMT15, WMT14], ids=lambda corpus: corpus.name + corpus.pair)
+@pytest.mark.parametrize("corpus", [*MULTI30K, EUROPARL, WMT15, WMT14], ids=lambda corpus: corpus.name + corpus.pair)
 def test_a_recipe_names_archives_that_it_has(corpus: Corpus) -> None:
     named = {path for bitext in corpus.bitexts() for path in bitext.archives()}
     assert named == {archive.path for archive in corpus.archives}
@@ -166,7 +168,7 @@ def test_the_paper_s_figures() -> None:
 
 
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """It says what it would do, and warns by its exit code that the sources are not as long as the paper's."""
+    """--dry-run prints the steps; the exit code says that the sources are not as long as the paper's."""
     assert main([WMT15], tmp_path, ["--dry-run"]) == 0
     said = capsys.readouterr().out
     assert "wmt13/training-parallel-europarl-v7.tgz (658 MB, sha256)" in said and not list(tmp_path.iterdir())
@@ -341,6 +343,30 @@ def test_clean_pairs(words: List[str], longest: int, ratio: float) -> None:
             assert text.is_clean(source, target, longest, ratio) == expected
 
 
+OLD = "Daß der Ausschuß beim Schlußbericht über Rußland und den Prozeß bewußt Kompromißlösungen läßt, müßte er wissen"
+NEW = (
+    "Dass der Ausschuss beim Schlussbericht über Russland und den Prozess bewusst "
+    "Kompromisslösungen lässt, müsste er wissen"
+)
+UNCHANGED = (
+    "Maßnahmen, große Straßen in Großbritannien, außer gemäß Fuß Gruß grüßen heißt weiß hieß Ruß Muße müßig Spaß bloß "
+    "Gräßle Klaß Deß Keßler Größe regelmäßig beschließen süß genießt stoßen saß Buße äußern Gefäß dreißig"
+)
+
+
+def test_old_german_spelling_is_modernised_in_the_training_text_alone(tmp_path: Path) -> None:
+    assert text.tokenise([OLD, UNCHANGED], "de", NEW_GERMAN) == text.tokenise([NEW, UNCHANGED], "de")
+    folder = tmp_path / "mirror"
+    corpus = stand_in(EUROPARL, folder)._replace(archives=EUROPARL.archives)
+    for bitext in corpus.bitexts():
+        lines = gzip.decompress((folder / bitext.source).read_bytes()).decode().split("\n")
+        (folder / bitext.source).write_bytes(gzip.compress("\n".join([OLD, *lines[1:]]).encode()))
+    prepare(corpus, tmp_path / "out", folder)
+    first = {split: lines_of(tmp_path / "out" / "tok" / f"{split}.de")[0] for split in ("train", "valid", "test")}
+    new, old = text.tokenise([NEW, OLD], "de")
+    assert first == {"train": new, "valid": old, "test": old}
+
+
 def test_processes_keep_the_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("examples.prepare.lines.CHUNK", 10)
     written = [" ".join([str(n), "Hund."]) for n in range(995)]
@@ -353,7 +379,7 @@ def test_processes_keep_the_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_subwords_are_learned_from_words_seen_often_enough_and_undone(tmp_path: Path) -> None:
-    """Fifty words that are there once each make "q x" a frequent pair, unless such words have no say."""
+    """Fifty words that occur once each make "q x" a frequent pair unless rare words are left out."""
     lines = [line for pair in pairs(200, 1) for line in pair]
     tokens = text.tokenise(lines, "de")
     words = text.count_words(tokens)

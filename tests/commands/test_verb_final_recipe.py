@@ -19,6 +19,7 @@ from fairseq_milk.scoring.table import Result
 from fairseq_milk.sweep import scheduler
 from fairseq_milk.sweep.runs import Run
 from tests.support import stand_in_sweep
+from tests.support.stand_in_sweep import other_model
 
 
 def test_a_failing_preprocess_leaves_no_data(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -42,7 +43,7 @@ def test_only_one_process_makes_data(tmp_path: Path) -> None:
 
 
 def test_the_text_of_the_recorded_study_is_what_it_was() -> None:
-    """Its trained models are found by it."""
+    """The name of the data folder must not change: trained models are found by it."""
     assert corpus.folder_of(Path(), corpus.draw_files(recipe.STUDY.sizes)).name == "data-09550f647d"
 
 
@@ -94,15 +95,6 @@ def test_a_report_prepares_nothing(capsys: Any, tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
 
 
-def other_model(folder: Path) -> Path:
-    """As a study with another recipe would leave it."""
-    model = folder / "checkpoints" / "checkpoint_best.pt"
-    model.parent.mkdir(parents=True)
-    model.touch()
-    (folder / "settings.json").write_text(json.dumps({"train": ["--other"]}))
-    return model
-
-
 def test_a_study_replaces_a_model_only_with_retrain(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -150,7 +142,7 @@ def test_wait_k_at_the_same_lag() -> None:
 
 
 def test_every_table_of_the_recorded_study_stands_in_results_md() -> None:
-    """If this is red, `python -m examples.verb_final.redraw examples/verb_final/results/study.csv --record`."""
+    """If this fails, run `python -m examples.verb_final.redraw examples/verb_final/results/study.csv --record`."""
     recorded = results.from_table(results.read_tables([record.STUDY]))
     made = tables.study_tables(recorded)
     assert set(made) == {"At about the same lag", "All mechanisms", "Alignment and mass", "Noise", "Large λ"}
@@ -173,7 +165,7 @@ def test_tables_are_replaced_in_their_places(tmp_path: Path) -> None:
 
 
 def test_the_recorded_study_can_be_redrawn(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Figures of two files come together, the last one counts, and what is written can be read again."""
+    """Figures of two files are merged, the last one wins, and the result can be read again."""
     heading, oracle, *lines = record.STUDY.read_text(encoding="utf-8").splitlines()
     soft = next(line for line in lines if line.startswith("soft,offline,1,"))
     more = tmp_path / "more.csv"

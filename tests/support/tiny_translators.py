@@ -1,10 +1,9 @@
-"""A tiny corpus with everything that decoding meets (BPE, punctuation, an empty line, no reference) and tiny models."""
+"""A tiny corpus with BPE, punctuation, an empty line and an unknown word, and tiny models trained on it."""
 
 import random
 from pathlib import Path
 from typing import Any, Dict, List, NamedTuple
 
-import pytest
 import torch
 from fairseq.data import Dictionary
 from subword_nmt import apply_bpe, learn_bpe
@@ -15,7 +14,7 @@ WORDS = {
     "de": "der hund die katze lief schnell heim und sah ein großes haus am alten bahnhof".split(),
     "en": "the dog a cat ran quickly home and saw one large house at old station".split(),
 }
-SENTENCES = 37  # no multiple of eight
+SENTENCES = 37  # not a multiple of eight
 ATTENTIONS = ("milk", "soft", "waitk")
 
 
@@ -64,7 +63,7 @@ class Corpus:
 
 
 class Translators:
-    """Checkpoints on the corpus, one an attention; hardly trained, with heads that read now and write then."""
+    """Checkpoints on the corpus, one per attention, after four updates, with heads that both read and write."""
 
     def __init__(self, folder: Path) -> None:
         self.corpus = Corpus(folder)
@@ -82,13 +81,8 @@ class Translators:
         return decoding(self.corpus.bin, self.checkpoint(attention), "--max-len-b", 10, *more)
 
 
-@pytest.fixture(scope="session")
-def translators(tmp_path_factory: pytest.TempPathFactory) -> Translators:
-    return Translators(tmp_path_factory.mktemp("translators"))
-
-
 class Plain(NamedTuple):
-    """A word-for-word language without subwords, and a wait-2 model of it that ends a sentence at the limit only."""
+    """A word-for-word language without subwords, and a wait-2 model of it that never predicts EOS."""
 
     folder: Path
     checkpoint: Path
@@ -99,11 +93,6 @@ class Plain(NamedTuple):
 
     def lines(self, split: str, language: str) -> List[str]:
         return (self.folder / f"{split}.{language}").read_text().splitlines()
-
-
-@pytest.fixture(scope="session")
-def plain(tmp_path_factory: pytest.TempPathFactory) -> Plain:
-    return make_plain(tmp_path_factory.mktemp("plain"))
 
 
 def make_plain(folder: Path) -> Plain:

@@ -1,4 +1,4 @@
-"""The table of a sweep: written whole, read back as it was, and every fault in it named."""
+"""The table of a sweep is written atomically and read back unchanged; every fault in it is named."""
 
 import dataclasses
 import json
@@ -164,7 +164,7 @@ def waiting(wait: int, sentence: int, length: int = 6) -> Record:
 
 @pytest.mark.parametrize("kept", [None, [{"BLEU": [None, None]}], "damaged"], ids=["new", "an old file", "damaged"])
 def test_every_latency_has_an_interval(run: Run, kept: Any) -> None:
-    """Also where something else lies where the score is kept."""
+    """The intervals are computed also if the file of the kept score holds something else."""
     records = [waiting(1 + n % 3, n) for n in range(40)]
     write_generation(run, [*records, Record(40, ["ein"], [], [])], {**SIGNATURES, "attention": "waitk"})
     if kept is not None:
