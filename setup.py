@@ -31,7 +31,7 @@ setup(
     author="fairseq_milk contributors",
     license="MIT",
     packages=find_packages(include=["fairseq_milk", "fairseq_milk.*"]),
-    package_data={"fairseq_milk": ["py.typed"]},
+    package_data={"fairseq_milk": ["py.typed", "analysis/templates/*"]},
     zip_safe=False,
     python_requires=">=3.8,<3.13",
     install_requires=[
@@ -44,6 +44,7 @@ setup(
         "sacremoses",
         "matplotlib",
         "PyYAML",
+        "jinja2",  # the report
         "tabulate",
     ],
     extras_require={
