@@ -58,5 +58,5 @@ def apply_cut(axes: Any, cut: Cut) -> None:
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
     axes.xaxis.set_minor_locator(FixedLocator([]))
     for x in (cut.inverse(cut.start + cut.width * share) for share in (0.35, 0.65)):
-        axes.plot([float(x)], [0.0], marker=[(-1, -2), (1, 2)], markersize=9, color="black", linestyle="none",
-                  transform=axes.get_xaxis_transform(), clip_on=False, zorder=9, scalex=False, scaley=False)  # fmt: skip
+        axes.plot([float(x)], [0.0], color="black", linestyle="none", marker=[(-1, -2), (1, 2)], markersize=9, zorder=9,
+                  clip_on=False, transform=axes.get_xaxis_transform(), scalex=False, scaley=False)  # fmt: skip

@@ -1,7 +1,7 @@
 """The report of a sweep: one HTML file that holds everything it shows and fetches nothing.
 
-What is shown is computed here, how it is shown is in templates/report.html.  Text from outside (tokens, names, paths) is
-escaped by Jinja, pictures are images in data: addresses, where nothing can run, and the page forbids scripts and the
+What is shown is computed here, how it is shown is in templates/report.html.  Text from outside (tokens, names, paths)
+is escaped by Jinja, pictures are images in data: addresses, where nothing can run, and the page forbids scripts and the
 network by its own policy.
 """
 
