@@ -14,6 +14,7 @@ import matplotlib
 from matplotlib import font_manager
 from matplotlib.figure import Figure
 from matplotlib.text import Text
+from PIL import Image
 
 from ..console.files import write_atomically
 
@@ -150,4 +151,12 @@ def render(figure: Figure, suffix: str, dpi: int = 150) -> bytes:
     file = io.BytesIO()
     with house_style():
         figure.savefig(file, format=suffix, dpi=dpi, facecolor="white", metadata=dates.get(suffix))
+    return file.getvalue()
+
+
+def small_png(figure: Figure, colours: int, pixels: int = 760) -> bytes:
+    """A PNG for a page: at most so many pixels wide, and in so few colours that it takes little room."""
+    picture = Image.open(io.BytesIO(render(figure, "png", dpi=min(110, int(pixels / figure.get_figwidth())))))
+    file = io.BytesIO()
+    picture.convert("RGB").quantize(colours).save(file, "png", optimize=True)
     return file.getvalue()

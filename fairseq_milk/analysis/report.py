@@ -11,7 +11,7 @@ from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Set
 from matplotlib.figure import Figure
 
 from .diagram import Panel, schedule_diagram
-from .drawing import render
+from .drawing import render, small_png
 from .histogram import delay_histogram
 from .looks import display_name
 from .page import Cell, Table, render_page
@@ -24,8 +24,8 @@ from .systems import LATENCIES, System, curves, paper_curves
 POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
 DIGITS = {"bleu": 1, "dal": 2, "al": 2, "ap": 3}
 LARGE, SMALL = (7.6, 4.4), (4.6, 3.5)  # inches of the curves
-MOST_ROWS, MOST_LETTERS, MOST_TOKENS = 30, 600, 60  # of a table and a text before they are folded, of a diagram
-HEAVIEST = 50_000  # bytes of an SVG: a picture that has more is a PNG
+MOST_ROWS, MOST_LETTERS, MOST_TOKENS = 30, 300, 40  # of a table and a text before they are folded, of a diagram
+HEAVIEST = 45_000  # bytes of an SVG: a diagram that has more becomes a PNG in few colours, a plane in many
 
 
 class Choice(NamedTuple):
@@ -135,11 +135,11 @@ def _curves(systems: Sequence[System], paper: Optional[str]) -> List[Picture]:
     return pictures
 
 
-def _picture(figure: Figure, alt: str, shrink: float = 0.0) -> Picture:
-    """An SVG, or a PNG if that is much smaller.  shrink: the least part of its size, on a narrow page."""
+def _picture(figure: Figure, alt: str, shrink: float = 0.0, colours: int = 128) -> Picture:
+    """An SVG, or a PNG if that has too many parts.  shrink: the least part of its size, on a narrow page."""
     content, kind = render(figure, "svg"), "svg+xml"
     if len(content) > HEAVIEST:
-        content, kind = render(figure, "png", dpi=110), "png"
+        content, kind = small_png(figure, colours), "png"
     address = f"data:image/{kind};base64," + base64.b64encode(content).decode("ascii")
     return Picture(address, alt, shrink, round(96 * shrink * figure.get_figwidth()))
 
@@ -199,7 +199,7 @@ def _scores(sentence: Sentence) -> str:
 
 def _diagram(i: int, label: str, sentence: Sentence) -> Picture:
     figure = schedule_diagram(*Panel.from_record(sentence.record, label))
-    return _picture(figure, f"Schedule of {label} in sentence {i}", shrink=0.5)
+    return _picture(figure, f"Schedule of {label} in sentence {i}", shrink=0.5, colours=16)
 
 
 # ---- the paper -----------------------------------------------------------------------------------------------------
