@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--threads", type=int, default=os.cpu_count() or 1, help="that compute (%(default)s)")
     parser.add_argument("--sessions", type=int, default=256, help="connections at once (%(default)s)")
     parser.add_argument("--sessions-per-client", type=int, default=32, help="from one address (%(default)s)")
-    parser.add_argument("--idle", type=float, default=300, metavar="SECONDS", help="until a silent connection is closed")
+    parser.add_argument("--idle", type=float, default=300, metavar="SECONDS", help="closes a silent connection (300)")
     parser.add_argument("--origin", action="append", default=[], metavar="URL", help="of the page behind a proxy")
     parser.add_argument("--proxy", metavar="ADDRESS", help="believe X-Forwarded-For of a proxy at this address")
     parser.add_argument("--data", metavar="DIR", help="for checkpoints: directory of fairseq-preprocess")

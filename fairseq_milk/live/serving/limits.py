@@ -41,7 +41,7 @@ class Admission:
         if self.sessions >= self.limits.sessions:
             raise NoPlaceError(f"all {self.limits.sessions} sessions are in use: try again later")
         if self.by_client[client] >= self.limits.sessions_per_client:
-            raise NoPlaceError(f"all {self.limits.sessions_per_client} sessions of your address are in use: close one of them")
+            raise NoPlaceError(f"all {self.limits.sessions_per_client} sessions of your address are in use")
         self.by_client[client] += 1
         try:
             yield
