@@ -6,10 +6,10 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 bash scripts/setup.sh --simuleval
 
-# The report is looked at in a browser where there is one. A machine of its own may be given one, a person's is not touched.
-if [[ ${CI:-} == true && $EUID == 0 ]] && ! command -v chromium >/dev/null && command -v apt-get >/dev/null; then
+# The report and the page of `serve` are looked at in a browser where there is one. A machine of its own may be given one, a person's is not touched.
+if [[ ${CI:-} == true && $EUID == 0 ]] && ! command -v chromedriver >/dev/null && command -v apt-get >/dev/null; then
   echo "== chromium"
-  { apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium; } >/dev/null 2>&1 || echo "not installed"
+  { apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium chromium-driver; } >/dev/null 2>&1 || echo "not installed"
 fi
 
 failed=()
