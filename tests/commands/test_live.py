@@ -17,18 +17,18 @@ from fairseq_milk.live.knobs import SHARED, THRESHOLD, K
 from fairseq_milk.live.latency import latency
 from fairseq_milk.scoring import PAPER, Schedule, schedule_latency
 from fairseq_milk.text.vocabulary import SPECIAL, Vocabulary
-from tests.support.tiny_translators import Plain, Translators, plain, translators  # noqa: F401
+from tests.support.tiny_translators import Plain, Translators
 
 
 @pytest.fixture(scope="module")
-def translator(translators: Translators) -> Translator:  # noqa: F811
+def translator(translators: Translators) -> Translator:
     return fairseq_milk.load(translators.checkpoint("milk"), translators.corpus.bin)
 
 
 SENTENCE = "der hund lief schnell heim und sah die katze ."
 
 
-def test_a_translation_is_that_of_the_streaming_session(translators: Translators, translator: Translator) -> None:  # noqa: F811
+def test_a_translation_is_that_of_the_streaming_session(translators: Translators, translator: Translator) -> None:
     model, task = load_model(str(translators.checkpoint("milk")), str(translators.corpus.bin))
     translation = translator.translate(SENTENCE, max_len_b=10)
     session = StreamingSession(model, DecodingOptions(max_len_b=10))
@@ -55,7 +55,7 @@ def test_sessions_streams_and_schedules_agree(translator: Translator) -> None:
         session.push("hund")
 
 
-def test_a_stream_takes_a_word_only_when_it_is_needed(plain: Plain) -> None:  # noqa: F811
+def test_a_stream_takes_a_word_only_when_it_is_needed(plain: Plain) -> None:
     """wait-2: the first piece is there after two words of an endless source."""
 
     def endless() -> Any:
@@ -69,7 +69,7 @@ def test_a_stream_takes_a_word_only_when_it_is_needed(plain: Plain) -> None:  # 
     assert (first.words, second.words, len(taken)) == (2, 3, 3)
 
 
-def test_knobs_belong_to_a_session(plain: Plain) -> None:  # noqa: F811
+def test_knobs_belong_to_a_session(plain: Plain) -> None:
     translator = fairseq_milk.load(plain.checkpoint, plain.bin)
     assert translator.mechanism == "waitk" and translator.knobs["k"].default == 2
     assert "threshold" not in translator.knobs
@@ -92,7 +92,7 @@ def test_knobs_belong_to_a_session(plain: Plain) -> None:  # noqa: F811
         ({"max_len_b": 2**40}, "max_len_b must be at most"),
     ],
 )
-def test_wrong_knobs_are_refused_in_a_sentence(plain: Plain, knobs: Dict[str, Any], sentence: str) -> None:  # noqa: F811
+def test_wrong_knobs_are_refused_in_a_sentence(plain: Plain, knobs: Dict[str, Any], sentence: str) -> None:
     translator = fairseq_milk.load(plain.checkpoint, plain.bin)
     with pytest.raises(UserError, match=sentence):
         translator.session(**knobs)
@@ -123,7 +123,7 @@ def test_latency_without_torch_is_that_of_scoring(delays: List[int], x: int) -> 
     assert latency(delays, x)[:3] == pytest.approx((want.AP, want.AL, want.DAL), abs=1e-12)
 
 
-def test_bad_paths_are_said_in_a_sentence(plain: Plain, tmp_path: Path) -> None:  # noqa: F811
+def test_bad_paths_are_said_in_a_sentence(plain: Plain, tmp_path: Path) -> None:
     for path, data, sentence in [
         (tmp_path / "none", None, "there is no exported model or checkpoint"),
         (plain.checkpoint, None, "is a checkpoint: give the directory of its data"),
@@ -132,7 +132,7 @@ def test_bad_paths_are_said_in_a_sentence(plain: Plain, tmp_path: Path) -> None:
             fairseq_milk.load(path, data)
 
 
-def test_a_vocabulary_is_fairseqs_dictionary(plain: Plain) -> None:  # noqa: F811
+def test_a_vocabulary_is_fairseqs_dictionary(plain: Plain) -> None:
     _, task = load_model(str(plain.checkpoint), str(plain.bin))
     ours = Vocabulary(task.source_dictionary.symbols)
     for word in ("a1", "a2", "</s>", "unheard", ""):
