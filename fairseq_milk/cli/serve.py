@@ -64,7 +64,7 @@ def announce(url: str, local: bool, models: Dict[str, Translator]) -> None:
 def load_models(args: argparse.Namespace) -> Dict[str, Translator]:
     """By name, in the order of the command line."""
     paths = name_models(args.models)
-    text = TextOptions(args.bpe_codes, args.tokenizer, args.moses_no_dash_splits, args.moses_no_escape)
+    text = TextOptions(**{name: getattr(args, name) for name in TextOptions._fields})
     models = {name: load(path, None if os.path.isdir(path) else args.data, text) for name, path in paths.items()}
     languages = {name: translator.languages.source for name, translator in models.items()}
     if len(set(languages.values())) > 1:
