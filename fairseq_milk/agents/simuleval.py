@@ -14,6 +14,7 @@ from simuleval.agents import TextToTextAgent
 from simuleval.agents.actions import Action, ReadAction, WriteAction
 from simuleval.utils import entrypoint
 
+from fairseq_milk.console.uncaught import is_command, print_user_errors
 from fairseq_milk.generation import (  # not relative: SimulEval's --agent runs this file outside of its package
     WordSession,
     add_knobs,
@@ -23,6 +24,9 @@ from fairseq_milk.generation import (  # not relative: SimulEval's --agent runs 
     load_model,
     load_words,
 )
+
+if is_command("simuleval"):
+    print_user_errors()
 
 
 @entrypoint

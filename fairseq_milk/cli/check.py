@@ -2,7 +2,6 @@
 
 import argparse
 import json
-import logging
 import math
 import time
 from collections import Counter
@@ -10,6 +9,7 @@ from typing import Any, Iterator, List
 
 from ..checks import FAIL, OK, SKIP, WARN, Finding, Subject, from_checkpoint, from_training, run_checks
 from ..console.errors import UserError, reason
+from ..host.command_line import only_warnings
 from ..version import __version__
 
 WORDS = {OK: "ok", WARN: "warned", FAIL: "failed", SKIP: "skipped"}
@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """0 if nothing failed, 1 if something did or cannot even be loaded; 2, as in every verb, for a wrong call."""
     check_call(args)
-    logging.getLogger().setLevel(logging.WARNING)
+    only_warnings()
     begun = time.perf_counter()
     findings: List[Finding] = []
     for finding in found(args):

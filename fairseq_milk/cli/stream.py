@@ -3,7 +3,6 @@
 import argparse
 import codecs
 import contextlib
-import logging
 import os
 import sys
 from typing import Callable, Iterable, Iterator, Optional
@@ -11,6 +10,7 @@ from typing import Callable, Iterable, Iterator, Optional
 from ..console.errors import UserError
 from ..generation import WordSession, add_knobs, check_knobs, configure_head, decoding_options, load_model, load_words
 from ..generation.loading import build_moses
+from ..host.command_line import only_warnings
 
 BACKSPACE, END_OF_INPUT = ("\x7f", "\b"), "\x04"  # of a terminal
 
@@ -31,7 +31,7 @@ def add_text_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    logging.getLogger().setLevel(logging.WARNING)
+    only_warnings()
     check_knobs(args)
     options = decoding_options(args, max_len_a=args.max_len_a, max_len_b=args.max_len_b)
     if sys.stdin is None:

@@ -5,10 +5,11 @@ from typing import Any, Mapping, Optional
 LARGEST = 2**31 - 1  # of any number that is an option: whole numbers and their sums then fit every tensor
 
 
-class UserError(SystemExit, ValueError):
-    """Bad input, said in one sentence that names the option, file or line.
+class UserError(ValueError):
+    """Bad input, described in one sentence that names the option, file or line.
 
-    It leaves a command with that sentence instead of a traceback, and can be caught as a ValueError in Python.
+    Every command prints that sentence instead of a traceback (`console.uncaught`); in Python it is an exception like
+    others.
     """
 
 

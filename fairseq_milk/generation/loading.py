@@ -14,6 +14,7 @@ from ..attention import SimultaneousAttention
 from ..console.errors import UserError, first_line
 from ..console.files import require_text
 from ..host.model_guard import refuse_foreign
+from ..host.registration import register
 from ..scoring.records import BPE, SENTENCEPIECE, find_marker
 from .words import BoundedCache, SourceWords, TargetText
 
@@ -25,6 +26,7 @@ def load_model(checkpoint: str, data: str) -> Tuple[Any, Any]:
     """
     if not os.path.isfile(checkpoint):
         raise UserError(f"there is no checkpoint {checkpoint}")
+    register()
     overrides = {"data": data}
     state = checkpoint_utils.load_checkpoint_to_cpu(checkpoint, overrides)
     refuse_foreign(state, checkpoint)

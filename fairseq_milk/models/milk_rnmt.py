@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from ..console.errors import UserError
 from ..host.model_guard import refuse_foreign
+from ..host.registration import register
 from .config import MilkRNMTConfig
 from .decoder import RNMTDecoder
 from .encoder import BidirectionalRNMTEncoder, RNMTEncoder
@@ -39,6 +40,7 @@ class MilkRNMT(FairseqEncoderDecoderModel):
         cls, model_name_or_path: str, checkpoint_file: str = "model.pt", data_name_or_path: str = ".", **kwargs: Any
     ) -> Any:
         """fairseq's, which would build any model that a checkpoint names, and not just this one."""
+        register()
         folder = file_utils.load_archive_file(model_name_or_path)
         if folder is None:
             raise UserError(f"there is no folder or archive {model_name_or_path}")
