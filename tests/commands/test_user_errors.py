@@ -20,7 +20,7 @@ def hydra(data: Path, out: Path) -> List[Any]:
 def test_a_missing_data_folder(command: str, tmp_path: Path) -> None:
     data, sentence = tmp_path / "data-bin", f"there is no data directory {tmp_path / 'data-bin'}: "
     arguments = {
-        "fairseq-train": ["fairseq-train", data, *PLAIN, "--arch", "milk_rnmt_tiny", "--cpu", "--save-dir", tmp_path],
+        "fairseq-train": ["fairseq-train", data, *PLAIN, "--arch", "milk_rnmt_tiny", "--cpu", "--batch-size", 8],
         "fairseq-generate": ["fairseq-generate", data, *PLAIN, "--path", "model.pt", "--cpu"],
         "fairseq-hydra-train": hydra(data, tmp_path),
     }[command]
