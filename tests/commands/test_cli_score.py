@@ -14,7 +14,7 @@ import sacrebleu
 
 from fairseq_milk import cli
 from fairseq_milk.scoring import CONVENTIONS, PAPER, SIMULEVAL, Record, corpus_latency
-from fairseq_milk.scoring.bootstrap import bleu_sample, difference, interval, mean_sample
+from fairseq_milk.scoring.bootstrap import corpus_sample, difference, interval, mean_sample
 
 WORDS = ["ein", "Ha@@", "us", "steht", "am", "Wa@@", "ld", "und", "fällt"]
 
@@ -125,7 +125,7 @@ def test_seed_and_number_of_resamples(better: str, capsys: pytest.CaptureFixture
 def test_intervals_agree_with_sacrebleu_and_with_theory() -> None:
     records = translations(0.8, 3, size=400)
     hypotheses, references = [" ".join(r.hypothesis) for r in records], [" ".join(r.source) for r in records]
-    ours = interval(bleu_sample(sacrebleu.BLEU(), hypotheses, references), 1000, seed=1)
+    ours = interval(corpus_sample(sacrebleu.BLEU(), hypotheses, references), 1000, seed=1)
     theirs = sacrebleu.BLEU(force=True).corpus_score(hypotheses, [references], n_bootstrap=1000)
     assert (ours.high - ours.low) / 2 == pytest.approx(theirs._ci, rel=0.15)
     values = np.random.default_rng(0).normal(5, 2, size=400)

@@ -11,7 +11,7 @@ import pytest
 from fairseq_milk.analysis import read_generate_log
 from fairseq_milk.console.errors import UserError
 from fairseq_milk.generation import DecodingOptions, StreamingSession, load_model
-from fairseq_milk.scoring import SIMULEVAL, corpus_latency
+from fairseq_milk.scoring import SIMULEVAL, corpus_latency, sentence_latency
 from tests.support.fairseq_commands import Finished, run
 from tests.support.tiny_models import FIVE
 from tests.support.tiny_translators import SENTENCES, Translators, translators  # noqa: F401
@@ -103,7 +103,7 @@ def test_interactive_takes_what_comes(translators: Translators, tmp_path: Path) 
 
 def test_results_as_json(translators: Translators, tmp_path: Path) -> None:  # noqa: F811
     options = ["--results-path", tmp_path, "--remove-bpe", "--tokenizer", "moses", "-s", "de", "-t", "en"]
-    generate(translators, "milk", *options, "--write-attention", "--max-consecutive-writes", 2)
+    done = generate(translators, "milk", *options, "--write-attention", "--max-consecutive-writes", 2)
     text = (tmp_path / "generate-test.txt").read_text(encoding="utf-8")
     summary, lines = read_json(tmp_path / "generate-test.json"), read_json_lines(tmp_path / "generate-test.jsonl")
     assert [line["id"] for line in lines] == list(range(SENTENCES))
@@ -125,6 +125,9 @@ def test_results_as_json(translators: Translators, tmp_path: Path) -> None:  # n
     log = read_generate_log(str(tmp_path / "generate-test.jsonl"))
     assert log.no_latency is None and corpus_latency(log.records).mean.DAL == pytest.approx(latency["DAL"])
     assert not list(tmp_path.glob("*.partial"))
+    assert f"test: BLEU = {summary['BLEU']['score']:.2f}" in done.log, "printed, although standard output is the file"
+    assert 0 < summary["chrF"]["score"] < 100 and summary["chrF"]["signature"].startswith("nrefs:1")
+    assert 0 <= latency["minimal_reads"] <= 1 and 0 <= latency["full_reads"] <= 1
 
 
 def test_the_summary_counts_as_the_scorer_does(translators: Translators, tmp_path: Path) -> None:  # noqa: F811
@@ -158,6 +161,13 @@ def test_without_references_there_is_still_latency(translators: Translators, tmp
     summary, lines = read_json(tmp_path / "generate-test.json"), read_json_lines(tmp_path / "generate-test.jsonl")
     assert summary["BLEU"] is None and summary["latency"]["DAL"] > 0 and len(lines) == SENTENCES
     assert all(line["reference"] is None and line["text"] for line in lines)
+
+
+def test_latency_is_computed_once(translators: Translators, tmp_path: Path) -> None:  # noqa: F811
+    """For the line, the JSON lines and the summary alike."""
+    with mock.patch("fairseq_milk.scoring.score.sentence_latency", side_effect=sentence_latency) as measured:
+        generate(translators, "milk", "--results-path", tmp_path, "--batch-size", 5)
+    assert measured.call_count == 1 and len(measured.call_args[0][0]) == SENTENCES
 
 
 def test_a_failed_rerun_leaves_nothing_old(translators: Translators, tmp_path: Path) -> None:  # noqa: F811

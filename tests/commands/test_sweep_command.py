@@ -12,7 +12,7 @@ import pytest
 import sacrebleu
 
 from fairseq_milk import cli
-from fairseq_milk.scoring.bootstrap import bleu_sample, interval
+from fairseq_milk.scoring.bootstrap import corpus_sample, interval
 from fairseq_milk.sweep.table import Result, read_results
 from tests.support.fairseq_commands import CRITERION
 from tests.support.fake_fairseq import install, write_data
@@ -82,7 +82,7 @@ def test_intervals_are_those_of_the_score(sweep: Sweep) -> None:
     (row,) = sweep.rows()
     lines = [json.loads(line) for line in Path(row.log).read_text().splitlines()]
     texts, references = [line["text"] for line in lines], [line["reference_text"] for line in lines]
-    expected = interval(bleu_sample(sacrebleu.BLEU(), texts, references), 1000, 12345)
+    expected = interval(corpus_sample(sacrebleu.BLEU(), texts, references), 1000, 12345)
     assert (row.bleu_low, row.bleu_high) == (expected.low, expected.high)
 
 
@@ -99,7 +99,7 @@ def test_bleu_against_the_published_text(sweep: Sweep) -> None:
         sweep("--only", "start", **words)
         (row,) = sweep.rows()
         references = [published[line["id"]] * count for line in lines]
-        expected = interval(bleu_sample(sacrebleu.BLEU(), [line["text"] for line in lines], references))
+        expected = interval(corpus_sample(sacrebleu.BLEU(), [line["text"] for line in lines], references))
         assert (row.bleu, row.bleu_low, row.bleu_high) == expected != (before.bleu, before.bleu_low, before.bleu_high)
         assert row.dal == before.dal
     assert (sweep.out / "start-s1" / "generate.log").stat().st_mtime_ns == decoded

@@ -14,13 +14,11 @@ from hypothesis import strategies as st
 
 from fairseq_milk.scoring import (
     CONVENTIONS,
-    LATENCY,
     PAPER,
     SIMULEVAL,
     SIMULEVAL_1_0,
     Convention,
     Latency,
-    LatencyLog,
     Markers,
     Record,
     Schedule,
@@ -251,13 +249,18 @@ def test_functions_need_torch_alone() -> None:
     subprocess.run([sys.executable, "-W", "ignore", "-c", code, str(package)], check=True)
 
 
-def test_log_leaves_earlier_records_to_their_holder() -> None:
-    log = LatencyLog()
-    first = log.records
-    log.add(SENTENCE)
-    log.clear()
-    log.add(PIECES)
-    assert (first, log.records) == ([SENTENCE], [PIECES])
+def test_a_recorder_scores_what_it_was_given_once() -> None:
+    from fairseq_milk.scoring.recorder import Recorder
+
+    recorder, other = Recorder(), Recorder()
+    recorder.add(SENTENCE)
+    other.add(PIECES)
+    assert (recorder.records, other.records) == ([SENTENCE], [PIECES])
+    score = recorder.score()
+    assert recorder.score() is score and score.latency == corpus_latency([SENTENCE], PAPER)
+    recorder.add(PIECES._replace(id=3))
+    assert recorder.score() is not score
+    assert [record.id for record in recorder.score().records] == [3, 7], "in the order of the ids"
 
 
 def build_scorer(*options: str):  # type: ignore[no-untyped-def]
@@ -278,7 +281,7 @@ def test_scorer_prints_two_signatures() -> None:
     import sacrebleu
 
     scorer = build_scorer()
-    LATENCY.add(SENTENCE)
+    scorer.recorder.add(SENTENCE._replace(text="The cat sat on a mat.", reference_text="The cat sat on the mat."))
     scorer.add_string("The cat sat on the mat.", "The cat sat on a mat.")
     bleu = sacrebleu.BLEU()
     expected = bleu.corpus_score(["The cat sat on a mat."], [["The cat sat on the mat."]])
@@ -291,20 +294,25 @@ def test_scorer_prints_two_signatures() -> None:
 
 def test_scorer_takes_its_convention_from_the_command_line() -> None:
     scorer = build_scorer("--latency-unit", "word", "--latency-eos", "no", "--latency-length", "reference")
-    assert scorer.convention == SIMULEVAL
-    assert build_scorer().convention == PAPER
+    assert scorer.recorder.metrics.convention == SIMULEVAL
+    assert build_scorer().recorder.metrics.convention == PAPER
     scorer = build_scorer("--sacrebleu-tokenizer", "intl", "--sacrebleu-lowercase")
     scorer.add_string("a", "a")
     assert "case:lc|eff:no|tok:intl" in scorer.result_string()
 
 
 def test_two_generations_in_one_process_do_not_mix() -> None:
+    from fairseq_milk.scoring.recorder import Recorder
+
+    mine = Recorder()
+    mine.offer()
     first = build_scorer()
+    assert first.recorder is mine and mine.has_scorer
     assert first.result_string() == "no sentence was scored"
-    LATENCY.add(SENTENCE)
+    mine.add(SENTENCE)
     first.add_string("a", "a")
     second = build_scorer()
     second.add_string("a", "a")
-    assert "no latency" in second.result_string()
-    LATENCY.add(PIECES)
-    assert (first.records, second.records) == ([SENTENCE], [PIECES])
+    assert "no latency" in second.result_string(), "a generation of another task"
+    second.recorder.add(PIECES)
+    assert (first.recorder.records, second.recorder.records) == ([SENTENCE], [PIECES])
