@@ -7,6 +7,7 @@ fairseq; `fairseq_milk.register()` does so explicitly, importing fairseq if nece
 
 import sys
 
+from .live.loading import load
 from .version import __version__
 
 
@@ -23,4 +24,4 @@ def register() -> None:
 if "fairseq" in sys.modules:
     register()
 
-__all__ = ["__version__", "register"]
+__all__ = ["__version__", "load", "register"]

@@ -18,8 +18,9 @@ def register() -> None:
         return
     with _without_speech_warning():
         import fairseq.tasks  # noqa: F401
-    from . import checkpoint_reading, checkpoint_writing, command_line
+    from . import amp_optimizer, checkpoint_reading, checkpoint_writing, command_line
 
+    amp_optimizer.install()
     checkpoint_reading.install()
     checkpoint_writing.install()
     command_line.install()

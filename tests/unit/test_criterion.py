@@ -9,7 +9,7 @@ import torch
 from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEntropyCriterion
 from fairseq.logging import metrics
 
-from fairseq_milk.attention.head import BernoulliHead
+from fairseq_milk.attention.energy import MonotonicEnergy
 from fairseq_milk.console.errors import UserError
 from fairseq_milk.criterions import LatencyAugmentedCriterion, collapse
 from fairseq_milk.criterions.collapse import ALARM, CollapseAlarm
@@ -315,7 +315,7 @@ def delays_of_a_burst(published: bool, monkeypatch: pytest.MonkeyPatch) -> Dict[
     e = torch.full((10, 24), 6.0)
     e[0, :20] = -12.0
     rows = iter([*e, *e])  # the hard schedule, then the expected one
-    monkeypatch.setattr(BernoulliHead, "forward", lambda self, keys, query: next(rows).unsqueeze(0))
+    monkeypatch.setattr(MonotonicEnergy, "forward", lambda *_: next(rows).unsqueeze(0))
     return logged(criterion, [criterion(model, tiny.batch([tiny.Pair([4] * 23, [5] * 9)]))[2]])
 
 
@@ -332,6 +332,7 @@ def test_the_published_closed_form_loses_a_burst(monkeypatch: pytest.MonkeyPatch
     assert published["last_mass"] == 0 and published["expected_last_mass"] > 0.8
 
 
+@pytest.mark.slow
 def test_the_delay_falls_as_lambda_rises() -> None:
     """Copying four words: the hard DAL of each lambda is not above that of the one before, and falls over them all."""
     sentences = torch.randint(4, 10, (32, 4), generator=torch.Generator().manual_seed(0)).tolist()
@@ -348,6 +349,7 @@ def test_the_delay_falls_as_lambda_rises() -> None:
     assert dal == sorted(dal, reverse=True) and dal[0] > dal[-1] + 0.5, dal
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("attention", tiny.FIVE)
 def test_a_batch_can_be_learned_by_heart(attention: str) -> None:
     sizes = dict(hidden_size=24, embed_dim=16, energy_dim=8)
