@@ -15,6 +15,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from examples.europarl_de_en.prepare import CORPUS as EUROPARL
+from examples.europarl_de_en.spelling import NEW_GERMAN
 from examples.multi30k.prepare import CORPORA as MULTI30K
 from examples.prepare import score, text
 from examples.prepare.extract import extract, write_lines
@@ -30,7 +32,7 @@ from fairseq_milk.console.progress import Line
 from tests.support import fairseq_commands as commands
 from tests.support.stand_in_corpora import LINES, pairs, serve, stand_in
 
-RECIPES = {"multi30k": MULTI30K[0], "wmt15_de_en": WMT15, "wmt14_en_fr": WMT14}
+RECIPES = {"multi30k": MULTI30K[0], "europarl_de_en": EUROPARL, "wmt15_de_en": WMT15, "wmt14_en_fr": WMT14}
 
 
 def prepare(corpus: Corpus, out: Path, base: Any, workers: int = 1) -> str:
@@ -85,8 +87,8 @@ def launch_with_slurm(script: str, data: Path, save: Path, folder: Path) -> str:
 
 
 def train(name: str, data: Path, save: Path) -> None:
-    """Three updates as the recipe has them: Multi30k in a sweep of fairseq-train, the paper's corpora by a launcher."""
-    if name == "multi30k":
+    """Three updates as the recipe has them: by fairseq-train as in a sweep, the paper's corpora by a launcher."""
+    if name in ("multi30k", "europarl_de_en"):
         commands.run("fairseq-train", *commands.training(data, save, "-s", "de", "-t", "en", max_update=3))
     elif name == "wmt14_en_fr":
         assert "training on 1 devices" in launch("wmt14_en_fr/train.sh", data, save, GPUS="1")
@@ -114,7 +116,7 @@ def test_a_recipe_from_its_archives_to_training_and_bleu(
     checkpoint = tmp_path / "ckpt" / "checkpoint_best.pt"
     state: Dict[str, Any] = torch.load(checkpoint)
     assert state["optimizer_history"][-1]["num_updates"] == 3
-    if name != "multi30k":  # what the options at the end did not replace
+    if name.startswith("wmt"):  # what the options at the end did not replace
         assert (state["cfg"]["model"]["noise"], state["cfg"]["criterion"]["latency_weight"]) == (4, 0.2)
 
     undone = ["--remove-bpe", "--tokenizer", "moses", "--max-len-a", 1, "--max-len-b", 5, "-s", source, "-t", target]
@@ -126,7 +128,7 @@ def test_a_recipe_from_its_archives_to_training_and_bleu(
     assert capsys.readouterr().out.startswith("BLEU = ")
 
 
-@pytest.mark.parametrize("corpus", [*MULTI30K, WMT15, WMT14], ids=lambda corpus: corpus.name + corpus.pair)
+@pytest.mark.parametrize("corpus", [*MULTI30K, EUROPARL, WMT15, WMT14], ids=lambda corpus: corpus.name + corpus.pair)
 def test_a_recipe_names_archives_that_it_has(corpus: Corpus) -> None:
     named = {path for bitext in corpus.bitexts() for path in bitext.archives()}
     assert named == {archive.path for archive in corpus.archives}
@@ -331,6 +333,30 @@ def test_clean_pairs(words: List[str], longest: int, ratio: float) -> None:
             m, n = len(source.split()), len(target.split())
             expected = 1 <= m <= longest and 1 <= n <= longest and m / n <= ratio and n / m <= ratio
             assert text.is_clean(source, target, longest, ratio) == expected
+
+
+OLD = "Daß der Ausschuß beim Schlußbericht über Rußland und den Prozeß bewußt Kompromißlösungen läßt, müßte er wissen"
+NEW = (
+    "Dass der Ausschuss beim Schlussbericht über Russland und den Prozess bewusst "
+    "Kompromisslösungen lässt, müsste er wissen"
+)
+UNCHANGED = (
+    "Maßnahmen, große Straßen in Großbritannien, außer gemäß Fuß Gruß grüßen heißt weiß hieß Ruß Muße müßig Spaß bloß "
+    "Gräßle Klaß Deß Keßler Größe regelmäßig beschließen süß genießt stoßen saß Buße äußern Gefäß dreißig"
+)
+
+
+def test_old_german_spelling_is_modernised_in_the_training_text_alone(tmp_path: Path) -> None:
+    assert text.tokenise([OLD, UNCHANGED], "de", NEW_GERMAN) == text.tokenise([NEW, UNCHANGED], "de")
+    folder = tmp_path / "mirror"
+    corpus = stand_in(EUROPARL, folder)._replace(archives=EUROPARL.archives)
+    for bitext in corpus.bitexts():
+        lines = gzip.decompress((folder / bitext.source).read_bytes()).decode().split("\n")
+        (folder / bitext.source).write_bytes(gzip.compress("\n".join([OLD, *lines[1:]]).encode()))
+    prepare(corpus, tmp_path / "out", folder)
+    first = {split: lines_of(tmp_path / "out" / "tok" / f"{split}.de")[0] for split in ("train", "valid", "test")}
+    new, old = text.tokenise([NEW, OLD], "de")
+    assert first == {"train": new, "valid": old, "test": old}
 
 
 def test_processes_keep_the_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

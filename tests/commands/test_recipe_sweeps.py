@@ -10,6 +10,7 @@ from typing import Any, Dict, List
 import pytest
 from fairseq import options as fairseq_options
 
+from examples.europarl_de_en import prepare as europarl_de_en
 from examples.multi30k import prepare as multi30k
 from examples.wmt14_en_fr import prepare as wmt14_en_fr
 from examples.wmt15_de_en import prepare as wmt15_de_en
@@ -17,7 +18,12 @@ from fairseq_milk.sweep.options import check_options
 from fairseq_milk.sweep.spec import Point, Spec, read_spec, words
 from tests.support import fairseq_commands as commands
 
-CORPORA = {"multi30k": multi30k.CORPORA[0], "wmt15_de_en": wmt15_de_en.CORPUS, "wmt14_en_fr": wmt14_en_fr.CORPUS}
+CORPORA = {
+    "multi30k": multi30k.CORPORA[0],
+    "europarl_de_en": europarl_de_en.CORPUS,
+    "wmt15_de_en": wmt15_de_en.CORPUS,
+    "wmt14_en_fr": wmt14_en_fr.CORPUS,
+}
 K = [2, 4, 6, 8, 10, 12, 14, 16, 20, 24, 300]
 LAMBDA = [0.5, 0.4, 0.3, 0.2, 0.1, 0.05, 0.01, 0]
 
@@ -111,8 +117,24 @@ def test_multi30k_has_every_system_of_the_paper(tmp_path: Path) -> None:
     assert len(budget) == 1, "both curves have as many updates after their warm start"
 
 
+def test_europarl_has_both_curves_warm_and_a_pair_from_scratch(tmp_path: Path) -> None:
+    found = systems(read("europarl_de_en", tmp_path))
+    assert {"offline", "soft", "monotonic", "mocha"} <= set(found)
+    assert len(found["milk"]) >= 5 and len(found["wait-k"]) >= 5
+    assert {point.after for point in [*found["milk"], *found["wait-k"]]} == {"soft"}
+    for option in ("max-update", "lr", "max-tokens"):
+        assert len(set(values(found["milk"] + found["wait-k"], option))) == 1, "both curves have the same training"
+        scratch = found["soft"] + found["milk-scratch"] + found["wait-k-scratch"]
+        assert len(set(values(scratch, option))) == 1
+    assert {point.after for point in [*found["milk-scratch"], *found["wait-k-scratch"]]} == {""}
+    for system in ("soft", "milk", "wait-k"):
+        models = {point.model for point in found[f"{system}-dev"]}
+        assert models == {point.key for point in found[system]}, "everything is chosen on dev"
+
+
+@pytest.mark.parametrize("recipe", ["multi30k", "europarl_de_en"])
 @pytest.mark.parametrize("option", ["--dry-run", "--slurm=jobs", "--out"])
-def test_run_sh_refuses_what_it_would_do_wrong_before_it_begins(option: str) -> None:
-    result = commands.shell("bash", "examples/multi30k/run.sh", "--jobs", "2", option)
+def test_run_sh_refuses_what_it_would_do_wrong_before_it_begins(recipe: str, option: str) -> None:
+    result = commands.shell("bash", f"examples/{recipe}/run.sh", "--jobs", "2", option)
     assert result.returncode == 2 and f"run.sh: {option} is for 'fairseq-milk sweep" in result.stderr
     assert not result.stdout
