@@ -9,8 +9,18 @@ class UserError(ValueError):
     """Bad input, described in one sentence that names the option, file or line.
 
     Every command prints that sentence instead of a traceback (`console.uncaught`); in Python it is an exception like
-    others.
+    others.  What it quotes from a file cannot control the terminal: see `printable`.
     """
+
+    def __init__(self, sentence: str) -> None:
+        super().__init__(printable(sentence))
+
+
+def printable(text: str) -> str:
+    """The text with escapes, such as \\x1b and \\n, for what is not printable in it."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
 
 
 class RunError(Exception):

@@ -13,7 +13,6 @@ from fairseq.data import encoders
 from ..attention import SimultaneousAttention
 from ..console.errors import UserError, first_line
 from ..console.files import require_text
-from ..host.model_guard import refuse_foreign
 from ..host.registration import register
 from ..scoring.records import BPE, SENTENCEPIECE, find_marker
 from .words import BoundedCache, SourceWords, TargetText
@@ -24,17 +23,19 @@ def load_model(checkpoint: str, data: str) -> Tuple[Any, Any]:
 
     UserError, in one sentence, for anything that is not a checkpoint of this plugin or does not fit the data.
     """
+    return load_with_configuration(checkpoint, data)[:2]
+
+
+def load_with_configuration(checkpoint: str, data: str) -> Tuple[Any, Any, Any]:
+    """The same, and the configuration that the model was trained with."""
     if not os.path.isfile(checkpoint):
         raise UserError(f"there is no checkpoint {checkpoint}")
     register()
-    overrides = {"data": data}
-    state = checkpoint_utils.load_checkpoint_to_cpu(checkpoint, overrides)
-    refuse_foreign(state, checkpoint)
-    models, _, task = checkpoint_utils.load_model_ensemble_and_task([checkpoint], overrides, state=state)
+    models, cfg, task = checkpoint_utils.load_model_ensemble_and_task([checkpoint], {"data": data})
     model = models[0]
     if not isinstance(attention_of(model), SimultaneousAttention):
         raise UserError(f"{checkpoint} is a {type(model).__name__}, not a model of fairseq_milk (--arch milk_rnmt)")
-    return model.eval(), task
+    return model.eval(), task, cfg
 
 
 def attention_of(model: Any) -> Any:
