@@ -4,21 +4,21 @@ import os
 import warnings
 from typing import List, Sequence
 
-from fairseq import checkpoint_utils, options, tasks, utils
+from fairseq import options, tasks, utils
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from omegaconf import OmegaConf
 
 from ..console.errors import UserError
-from ..generation import attention_of, load_model
+from ..generation import attention_of
+from ..generation.loading import load_with_configuration
 from ..host.command_line import command_line
 from ..host.registration import register
 from .subject import Subject, subject
 
 
 def from_checkpoint(checkpoint: str, data: str, subset: str) -> Subject:
-    model, task = load_model(checkpoint, data)
+    model, task, cfg = load_with_configuration(checkpoint, data)
     task.load_dataset(subset)
-    cfg = checkpoint_utils.load_checkpoint_to_cpu(checkpoint)["cfg"]
     weight = OmegaConf.select(cfg, "criterion.latency_weight") or 0.0  # fairseq's own criteria have none
     return subject(model, task, task.datasets[subset], data, trained=True, latency_weight=weight)
 

@@ -9,6 +9,7 @@ import os
 import sys
 from typing import Dict, NamedTuple, Optional, Sequence
 
+from ..console.errors import printable
 from ..version import __version__
 
 
@@ -69,5 +70,5 @@ def _parser(verb: Optional[str]) -> argparse.ArgumentParser:
 
 
 def _fail(verb: str, message: str) -> int:
-    print(f"fairseq-milk {verb}: {message}", file=sys.stderr)
+    print(f"fairseq-milk {verb}: {printable(message)}", file=sys.stderr)
     return 2

@@ -8,7 +8,7 @@ from collections import Counter
 from typing import Any, Iterator, List
 
 from ..checks import FAIL, OK, SKIP, WARN, Finding, Subject, from_checkpoint, from_training, run_checks
-from ..console.errors import UserError, reason
+from ..console.errors import UserError, printable, reason
 from ..host.command_line import only_warnings
 from ..version import __version__
 
@@ -37,7 +37,7 @@ def run(args: argparse.Namespace) -> int:
     for finding in found(args):
         findings.append(finding)
         if not args.json:
-            print(f"{finding.status.upper():<6}{finding.name:<12}{finding.sentence}", flush=True)
+            print(f"{finding.status.upper():<6}{finding.name:<12}{printable(finding.sentence)}", flush=True)
     failed = any(finding.status == FAIL for finding in findings)
     seconds = time.perf_counter() - begun
     if args.json:
