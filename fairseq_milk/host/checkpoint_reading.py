@@ -14,7 +14,11 @@ from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
 
 import torch
 from fairseq import checkpoint_utils, file_utils
-from fairseq.dataclass.utils import convert_namespace_to_omegaconf, overwrite_args_by_name
+from fairseq.dataclass.utils import (
+    convert_namespace_to_omegaconf,
+    omegaconf_no_object_check,
+    overwrite_args_by_name,
+)
 from fairseq.file_io import PathManager
 from omegaconf import OmegaConf
 
@@ -87,7 +91,11 @@ def _configuration(state: Dict[str, Any]) -> Any:
     for part, value in cfg.items():
         if isinstance(value, Namespace):  # of a model of fairseq's own, which wants it so
             plain[part] = Namespace(**plain[part])
-    return OmegaConf.create(plain, flags={"allow_objects": True})
+    try:
+        return OmegaConf.create(plain, flags={"allow_objects": True})
+    except TypeError:  # omegaconf 2.0, of fairseq 0.12.2
+        with omegaconf_no_object_check():
+            return OmegaConf.create(plain)
 
 
 # ---- building -------------------------------------------------------------------------------------------------------
@@ -158,7 +166,10 @@ def resume(cfg: Any, trainer: Any, **passthrough: Any) -> Any:
         with ranks_exchange_state():
             result = _resume(cfg, trainer, **passthrough)
     except Exception as error:
-        raise _sentence(error, read) from error
+        sentence = _sentence(error, read)
+        if sentence is None:
+            raise
+        raise UserError(sentence) from error
     finally:
         _resumed.reset(token)
     if read and is_ours(type(trainer.task)):
@@ -169,16 +180,14 @@ def resume(cfg: Any, trainer: Any, **passthrough: Any) -> Any:
     return result
 
 
-def _sentence(error: Exception, read: Dict[str, Any]) -> Exception:
-    """The error as a UserError that names the checkpoint, if it comes from one."""
+def _sentence(error: Exception, read: Dict[str, Any]) -> Optional[str]:
+    """What to say of an error that comes from a checkpoint; None if it is said already, or comes from elsewhere."""
+    if isinstance(error, (UserError, MemoryError, torch.cuda.OutOfMemoryError)):
+        return None
     hidden = error.__context__
-    if isinstance(error, UserError) or not (read or isinstance(hidden, UserError)):
-        return error
-    if isinstance(error, (MemoryError, torch.cuda.OutOfMemoryError)):
-        return error
     if isinstance(hidden, UserError):  # fairseq names the file but hides why its parameters are refused
-        return UserError(f"{str(error).split(';')[0]}: {hidden}")
-    return UserError(f"{read['path']} cannot be resumed from: {reason(error)}")
+        return f"{str(error).split(';')[0]}: {hidden}"
+    return f"{read['path']} cannot be resumed from: {reason(error)}" if read else None
 
 
 def install() -> None:

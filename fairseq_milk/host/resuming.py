@@ -20,6 +20,7 @@ logger = logging.getLogger(__name__)
 
 METERS = ("AverageMeter", "SumMeter", "TimeMeter", "StopwatchMeter", "ConcatTensorMeter")  # fairseq calls any name
 MOMENTS = ("exp_avg", "exp_avg_sq")  # what Adam and Adafactor keep in the shape of a parameter
+LENGTH = ("max_update", "max_epoch")  # a training may go on for longer
 COMPARED = ("model", "criterion", "optimizer", "lr_scheduler")
 # options of a model that are about its training; any other says what its parameters mean
 ABOUT_TRAINING = ("noise", "noise_ramp", "energy_bias", "product_precision")
@@ -154,7 +155,7 @@ def compare_options(saved: Any, trainer: Any, path: str) -> None:
             f"{path} is of another model than the options describe: {', '.join(meaning)}; leave them as they were, or "
             "give --reset-optimizer to train the parameters on in the new model"
         )
-    texts = [text for options in changed.values() for text in options.values()]
+    texts = dict.fromkeys(text for options in changed.values() for text in options.values())
     if texts:
         logger.warning(f"going on from {path} with other options than it was trained with: {', '.join(texts)}")
 
@@ -163,9 +164,9 @@ def _changed(saved: Any, cfg: Any, part: str) -> Dict[str, str]:
     """Of the options that both have: '--noise 1.0 (was 4.0)'."""
     before, now = (_options(config, part) for config in (saved, cfg))
     return {
-        name: f"--{name.replace('_', '-')} {now[name]} (was {value})".replace("--_name", f"--{part.replace('_', '-')}")
+        name: f"--{(part if name == '_name' else name).replace('_', '-')} {now[name]} (was {value})"
         for name, value in before.items()
-        if name in now and now[name] != value and not (name == "_name" and part == "model")
+        if name in now and now[name] != value and name not in LENGTH and (name, part) != ("_name", "model")
     }
 
 

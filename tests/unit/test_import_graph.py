@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from scripts.import_graph import LAYERS, SERVICES, import_graph, mermaid, violations
+from scripts.import_graph import LAYERS, ROOT, SERVICES, import_graph, mermaid, violations
 
 
 def test_every_arrow_is_allowed() -> None:
@@ -39,3 +39,8 @@ def test_the_graph_has_no_cycle_and_can_be_drawn() -> None:
         if "-->" in arrow:
             start, end = arrow.split(" --> ")
             assert end in SERVICES or rows[start.strip()] > rows[end], arrow
+
+
+def test_the_page_shows_the_graph() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    assert f"```mermaid\n{mermaid(import_graph())}\n```" in page, "run scripts/import_graph.py --mermaid again"
