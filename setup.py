@@ -46,8 +46,12 @@ setup(
         "PyYAML",
     ],
     extras_require={
+        "corpus": ["sentence-splitter"],  # examples/europarl_de_en/corpus.py
         "simuleval": ["SimulEval==1.1.4"],
-        "test": ["pytest", "pytest-xdist", "pytest-timeout", "hypothesis", "ruff", "mypy", "types-PyYAML"],
+        "test": [
+            *("pytest", "pytest-xdist", "pytest-timeout", "hypothesis", "ruff", "mypy", "types-PyYAML"),
+            "sentence-splitter",
+        ],
     },
     entry_points={"console_scripts": ["fairseq-milk=fairseq_milk.cli:main"]},
 )
