@@ -46,7 +46,7 @@ setup(
         "PyYAML",
     ],
     extras_require={
-        "corpus": ["sentence-splitter"],  # examples/europarl_de_en/corpus.py
+        "europarl": ["sentence-splitter", "HanTa", "eflomal"],  # examples/europarl_de_en
         "simuleval": ["SimulEval==1.1.4"],
         "test": [
             *("pytest", "pytest-xdist", "pytest-timeout", "hypothesis", "ruff", "mypy", "types-PyYAML"),
