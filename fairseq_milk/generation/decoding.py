@@ -1,4 +1,4 @@
-"""Greedy simultaneous decoding of a batch: the one place where READ and WRITE are decided.
+"""Greedy simultaneous decoding of a batch by the rules of `schedule`.
 
 The batched generator of `fairseq-generate` and the streaming session differ only in where the source states come from.
 A `Decoding` is handed one source state at a time and never sees more than has been read.
@@ -10,19 +10,8 @@ from typing import Any, List, NamedTuple, Optional, Tuple
 import torch
 from torch import Tensor
 
-from ..attention import Memory
-
-
-class DecodingOptions(NamedTuple):
-    """The knobs of decoding that need no training."""
-
-    min_wait: int = 1  # source tokens read before the first target token
-    max_writes: int = 0  # target tokens in a row without a READ while there is something to read; 0: any number
-    early_eos: bool = True  # may EOS be written before the whole source has been read?
-    max_len_a: float = 2.0  # EOS at the latest after max_len_a * |x| + max_len_b target tokens
-    max_len_b: int = 200
-    min_len: int = 1  # target tokens before EOS
-    unk_penalty: float = 0.0
+from ..attention import Heads, Memory
+from .schedule import DecodingOptions, must_read, too_long
 
 
 class Step(NamedTuple):
@@ -51,6 +40,7 @@ class Decoding:
         self.state = self.decoder.begin(batch)
         like = self.state.c
         self.memory: Memory = self.attention.nothing_read(batch, like, room)
+        self.heads: Heads = self.attention.begin_heads(self.memory)
         self.tokens = torch.full((batch,), self.eos, dtype=torch.long, device=like.device)
         self.writes = torch.zeros_like(self.tokens)  # in a row
         self.retracted = torch.zeros_like(self.tokens, dtype=torch.bool)  # EOS came too early: read on
@@ -67,27 +57,24 @@ class Decoding:
 
     def wants_to_read(self, exhausted: Tensor) -> Tensor:
         """Which sentences READ before they write?  exhausted: (B,) bool, nothing is left to read.  -> (B,) bool."""
-        read, options = self.memory.lengths, self.options
         if not self.begun:
             return torch.ones_like(exhausted)
-        reading = ~self.attention.wants_to_write(self.queries, self.memory, self.i) | self.retracted
-        if self.i == 1:
-            reading |= read < options.min_wait
-        if options.max_writes > 0:
-            reading |= self.writes >= options.max_writes
-        reading |= self._too_long()
+        self.heads = self.attention.seek(self.queries, self.memory, self.heads, self.i)
+        waits = ~self.heads.ready
+        reading: Tensor = must_read(self.options, self.i, waits, self.memory.lengths, self.writes, self.retracted)
         return reading & ~exhausted
 
     def read(self, h: Tensor, rows: Tensor) -> None:
         """rows: (R,), the sentences that read; h: (R, hidden_size), the next source state of each."""
         self.begun = True
         self.memory = self.attention.read(self.memory, h, rows)
+        self.heads = self.heads.after_read(rows, self.memory.lengths)
         self.writes = self.writes.index_fill(0, rows, 0)
         self.retracted = self.retracted.index_fill(0, rows, False)
 
     def write(self, exhausted: Tensor) -> Optional[Step]:
         """One target token for every sentence, or None if some sentence must read on first (an EOS too early)."""
-        out = self.attention.attend(self.queries, self.memory.filled())
+        out = self.attention.attend(self.queries, self.memory.filled().seen_by(self.heads))
         features, state = self.decoder.write(self.s, out.c, self.state)
         tokens, scores = self._choose(self.decoder.output(features).float())
         if not self.options.early_eos:
@@ -95,19 +82,17 @@ class Decoding:
             if bool(self.retracted.any()):
                 return None
         self.i += 1
+        self.heads = self.heads.after_write(self.memory.lengths)
         self.state, self.tokens, self.writes = state, tokens, self.writes + 1
         self._ask()
         return Step(tokens, scores, self.memory.lengths, out.beta)
 
     def keep(self, rows: Tensor) -> None:
         """Only these sentences go on.  rows: (B',) indices."""
-        self.memory, self.state, self.s = self.memory.select(rows), self.state.select(rows), self.s.select(rows)
+        self.memory, self.heads = self.memory.select(rows), self.heads.select(rows)
+        self.state, self.s = self.state.select(rows), self.s.select(rows)
         self.queries = {name: x.index_select(0, rows) for name, x in self.queries.items()}
         self.tokens, self.writes, self.retracted = self.tokens[rows], self.writes[rows], self.retracted[rows]
-
-    def _too_long(self) -> Tensor:
-        """More target tokens than max_len allows for what has been read: (B,) bool."""
-        return self.i > self.options.max_len_a * self.memory.lengths + self.options.max_len_b
 
     def _choose(self, logits: Tensor) -> Tuple[Tensor, Tensor]:
         """The most probable token and its log-probability: never padding, EOS neither before min_len nor after max_len.
@@ -122,7 +107,7 @@ class Decoding:
             best, tokens = logits.max(-1)
             return tokens, best - total
         best, tokens = logits.max(-1)
-        end = self._too_long()
+        end = too_long(self.options, self.i, self.memory.lengths)
         return tokens.masked_fill(end, self.eos), torch.where(end, eos, best) - total
 
 
