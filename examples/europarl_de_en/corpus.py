@@ -18,7 +18,7 @@ import argparse
 import gzip
 import sys
 from concurrent.futures import ProcessPoolExecutor
-from functools import lru_cache, partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
 
@@ -36,7 +36,7 @@ FACTOR = 2.5
 RATIO = 0.95  # English characters per German one, in the whole corpus
 
 
-@lru_cache(maxsize=None)
+@cache
 def splitter(language: str) -> Any:
     try:
         from sentence_splitter import SentenceSplitter

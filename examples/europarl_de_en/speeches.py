@@ -58,4 +58,3 @@ def paragraphs(intervention: ElementTree.Element) -> Tuple[str, ...]:
     """Their text with single spaces and none before a comma, without those that are only a note of the clerks."""
     texts = (" ".join("".join(element.itertext()).split()).replace(" ,", ",") for element in intervention.iter("p"))
     return tuple(text for text in texts if text and not NOTE.fullmatch(text))
-

@@ -3,7 +3,7 @@
 Tags are those of the Stuttgart-Tübingen tagset as HanTa (Wartena 2019) gives them: VV(FIN), VA(INF), PTKVZ, ...
 """
 
-from functools import lru_cache
+from functools import cache
 from typing import Any, List, Sequence, Set
 
 from fairseq_milk.console.errors import UserError
@@ -29,7 +29,7 @@ def late_words(tags: Sequence[str]) -> Set[int]:
     return late
 
 
-@lru_cache(maxsize=None)
+@cache
 def tagger() -> Any:
     try:
         from HanTa.HanoverTagger import HanoverTagger
