@@ -16,7 +16,8 @@ import numpy as np
 from examples.europarl_de_en.verbs import late_words
 from examples.europarl_de_en.word_alignment import Links, Pair
 from fairseq_milk.scoring.bootstrap import Sample
-from fairseq_milk.scoring.records import Markers, Record, find_markers, join_words, word_ends, word_starts
+from fairseq_milk.scoring.records import Markers, Record, find_markers
+from fairseq_milk.text.subwords import join_words, word_ends, word_starts
 
 MEASURES = ("lag", "reads", "early", "follows")
 
