@@ -13,6 +13,7 @@ from examples.document import fill
 from examples.verb_final import comparison, convert, corpus, recipe, record, redraw, results, study, tables
 from examples.verb_final.runs import make_run
 from fairseq_milk.console.errors import RunError
+from fairseq_milk.console.locks import locked
 from fairseq_milk.console.progress import Line
 from fairseq_milk.console.tables import markdown_table, text_table
 from fairseq_milk.scoring.table import Result
@@ -38,7 +39,7 @@ def test_what_somebody_who_was_killed_has_left_is_removed(tmp_path: Path) -> Non
 
 
 def test_only_one_process_makes_data(tmp_path: Path) -> None:
-    with corpus.locked(tmp_path), open(tmp_path / ".lock") as file, pytest.raises(BlockingIOError):
+    with locked(tmp_path / ".lock"), open(tmp_path / ".lock") as file, pytest.raises(BlockingIOError):
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
