@@ -32,11 +32,7 @@ setup(
     author="fairseq_milk contributors",
     license="MIT",
     packages=find_packages(include=["fairseq_milk", "fairseq_milk.*"]),
-<<<<<<< HEAD
-    package_data={"fairseq_milk": ["py.typed", "analysis/templates/*"]},
-=======
-    package_data={"fairseq_milk": ["py.typed", "live/page/*"]},
->>>>>>> 35e777d4ea361cfd16cfade2bbf58fb9d434cd19
+    package_data={"fairseq_milk": ["py.typed", "analysis/templates/*", "live/page/*"]},
     zip_safe=False,
     python_requires=">=3.10,<3.13",
     install_requires=[
