@@ -69,7 +69,7 @@ def test_generations_are_named_by_what_tells_them_apart(logs: List[str], tmp_pat
     out = tmp_path / "delays.svg"
     assert plot("delays", *logs, "--out", out) == 0
     text = out.read_text(encoding="utf-8")
-    assert ">milk (mean" in text and ">wait-6 (mean" in text
+    assert ">MILk (mean" in text and ">wait-6 (mean" in text
 
 
 def test_results_on_other_sentences_stay_out(table: str, tmp_path: Path, caplog: Any, capsys: Any) -> None:
