@@ -15,8 +15,7 @@ from unittest import mock
 
 import pytest
 
-from fairseq_milk.attention.base import AttentionOptions
-from fairseq_milk.attention.head import BernoulliHead
+from fairseq_milk.attention import AttentionOptions, Bernoulli
 from fairseq_milk.models import milk_rnmt
 from fairseq_milk.models.encoder import BidirectionalRNMTEncoder
 from fairseq_milk.sweep.runs import Run
@@ -30,8 +29,8 @@ def sound() -> None:
 
 def detach_alpha() -> None:
     """The likelihood and the latency no longer reach the head."""
-    stop: Callable[..., Any] = BernoulliHead.expected_stop
-    BernoulliHead.expected_stop = lambda *args: stop(*args).detach()  # type: ignore[assignment, method-assign]
+    stop: Callable[..., Any] = Bernoulli.expected
+    Bernoulli.expected = lambda *args: stop(*args).detach()  # type: ignore[assignment, method-assign]
 
 
 def leak_source() -> None:
@@ -41,12 +40,12 @@ def leak_source() -> None:
 
 def lose_mass() -> None:
     """The published closed form, and nothing that makes up for what it loses."""
-    make = BernoulliHead.__init__
+    make = Bernoulli.__init__
 
-    def lossy(self: BernoulliHead, options: AttentionOptions) -> None:
+    def lossy(self: Bernoulli, options: AttentionOptions) -> None:
         make(self, options._replace(exact_alignment=False, preserve_mass=False))
 
-    BernoulliHead.__init__ = lossy  # type: ignore[method-assign]
+    Bernoulli.__init__ = lossy  # type: ignore[method-assign]
 
 
 class Fault(NamedTuple):

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from fairseq_milk.attention.head import BernoulliHead
-from fairseq_milk.attention.milk import MilkAttention
+from fairseq_milk.attention import Bernoulli, SimultaneousAttention
+from fairseq_milk.attention.energy import MonotonicEnergy
 from fairseq_milk.checks import CHECKS, FAIL, OK, SKIP, WARN, Finding, Subject, run_checks, subject
 from fairseq_milk.checks.loading import without_plugin
 from fairseq_milk.checks.subject import LONGEST, spread
@@ -109,20 +109,20 @@ def test_an_offline_model_is_not_blamed() -> None:
 # ---- a broken model ----------------------------------------------------------------------------------------------
 
 
-class DetachedHead(BernoulliHead):
-    def forward(self, keys: Tensor, query: Tensor) -> Tensor:
-        return super().forward(keys, query).detach()
+class DetachedHead(MonotonicEnergy):
+    def forward(self, *args: Any) -> Tensor:
+        return super().forward(*args).detach()
 
 
-class DetachedDelays(MilkAttention):
+class DetachedDelays(SimultaneousAttention):
     def expected(self, *args: Any, **kwargs: Any) -> Any:
         out, state = super().expected(*args, **kwargs)
         return out._replace(alpha=out.alpha.detach()), state
 
 
-class PeekingHead(BernoulliHead):
-    def forward(self, keys: Tensor, query: Tensor) -> Tensor:
-        e = super().forward(keys, query)
+class PeekingHead(MonotonicEnergy):
+    def forward(self, *args: Any) -> Tensor:
+        e = super().forward(*args)
         return e * (100 * e.sum(1, keepdim=True)).sin().sign()  # any other token may turn every decision
 
 
@@ -147,10 +147,10 @@ class CountingDecoder(RNMTDecoder):
         return super()._schedule(y + encoder_out.lengths.view(-1, 1, 1).to(y.dtype), encoder_out, hard)
 
 
-class HurryingHead(BernoulliHead):
+class HurryingStop(Bernoulli):
     """Everything after the first source token, but EOS at the end of the source."""
 
-    def expected_stop(self, query: Tensor, keys: Tensor, memory: Any, state: Any, hard: bool) -> Tensor:
+    def expected(self, e: Tensor, memory: Any, state: Any, hard: bool) -> Tensor:
         alpha = torch.zeros_like(state.alpha)
         alpha[:, 0] = 1.0
         ends = self.target_lengths == state.i + 1
@@ -179,9 +179,9 @@ def turned(part: str, kind: Type[torch.nn.Module]) -> Callable[[Subject], Subjec
     return turn
 
 
-def with_head(**attributes: Any) -> Callable[[Subject], Subject]:
+def with_stop(**attributes: Any) -> Callable[[Subject], Subject]:
     def change(subject_: Subject) -> Subject:
-        vars(subject_.head).update(attributes)
+        vars(subject_.attention.stop).update(attributes)
         return subject_
 
     return change
@@ -193,8 +193,8 @@ def frozen(subject_: Subject) -> Subject:
 
 
 def hurrying(subject_: Subject) -> Subject:
-    subject_ = turned("decoder.attention.head", HurryingHead)(subject_)
-    return with_head(target_lengths=subject_.target_lengths)(subject_)
+    subject_ = turned("decoder.attention.stop", HurryingStop)(subject_)
+    return with_stop(target_lengths=subject_.target_lengths)(subject_)
 
 
 def leaky_in_places(*args: Any) -> Tensor:
@@ -211,11 +211,11 @@ BROKEN_MODELS = [
     (turned("decoder.attention.head", DetachedHead), "gradient", set(), "likelihood gives"),
     (turned("decoder.attention", DetachedDelays), "gradient", set(), "latency gives"),
     (frozen, "gradient", set(), "w_s 0"),
-    (with_head(alignment=leaky_alignment), "mass", {"agreement"}, "of the stop probability"),
-    (with_head(alignment=leaky_in_places), "mass", {"agreement"}, "of the worst row"),
-    (with_head(alignment=expected_alignment_parallel, final_noise=6.0), "mass", {"agreement"}, "fiction"),
-    (with_head(alignment=expected_alignment_parallel, final_noise=2.0), "mass", {"agreement"}, "fiction"),
-    (with_head(threshold=0.55), "agreement", set(), "not the same schedule"),
+    (with_stop(alignment=leaky_alignment), "mass", {"agreement"}, "of the stop probability"),
+    (with_stop(alignment=leaky_in_places), "mass", {"agreement"}, "of the worst row"),
+    (with_stop(exact=False, alignment=expected_alignment_parallel, final_noise=6.0), "mass", {"agreement"}, "fiction"),
+    (with_stop(exact=False, alignment=expected_alignment_parallel, final_noise=2.0), "mass", {"agreement"}, "fiction"),
+    (with_stop(threshold=0.55), "agreement", set(), "not the same schedule"),
     (turned("encoder", PeekingEncoder), "causality", {"streaming"}, "earlier states"),
     (turned("decoder.attention.head", PeekingHead), "causality", set(), "energies"),
     (turned("decoder", PeekingDecoder), "causality", {"streaming"}, "outputs"),
@@ -298,7 +298,7 @@ def test_a_rare_misplacement_is_warned_of() -> None:
         alpha = expected_alignment(*args)
         return torch.cat(((1 - 2e-3) * alpha[:1], alpha[1:]))
 
-    found = CHECKS["mass"](with_head(alignment=nearly)(healthy("milk", longest=20)))
+    found = CHECKS["mass"](with_stop(alignment=nearly)(healthy("milk", longest=20)))
     assert found.status == WARN and "of the worst row" in found.sentence and found.figures["misplaced"] < 0.01
 
 

@@ -9,7 +9,7 @@ import torch
 from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEntropyCriterion
 from fairseq.logging import metrics
 
-from fairseq_milk.attention.head import BernoulliHead
+from fairseq_milk.attention.energy import MonotonicEnergy
 from fairseq_milk.console.errors import UserError
 from fairseq_milk.criterions import LatencyAugmentedCriterion, collapse
 from fairseq_milk.criterions.collapse import ALARM, CollapseAlarm
@@ -315,7 +315,7 @@ def delays_of_a_burst(published: bool, monkeypatch: pytest.MonkeyPatch) -> Dict[
     e = torch.full((10, 24), 6.0)
     e[0, :20] = -12.0
     rows = iter([*e, *e])  # the hard schedule, then the expected one
-    monkeypatch.setattr(BernoulliHead, "forward", lambda self, keys, query: next(rows).unsqueeze(0))
+    monkeypatch.setattr(MonotonicEnergy, "forward", lambda *_: next(rows).unsqueeze(0))
     return logged(criterion, [criterion(model, tiny.batch([tiny.Pair([4] * 23, [5] * 9)]))[2]])
 
 

@@ -72,7 +72,7 @@ def test_the_outputs_are_worth_comparing(model: MilkRNMT) -> None:
     assert len({len(output.tokens) for output in outputs}) > 8
     assert len({token for output in outputs for token in output.tokens}) > 12
     assert any(len(output.tokens) > WIDE.max_len_a * len(source) + 12 for source, output in zip(sources, outputs))
-    if hasattr(model.decoder.attention, "head"):
+    if model.decoder.attention.learned:
         assert len({output.delays[0] for output in outputs}) > 3
         assert any(output.delays[-1] < len(source) for source, output in zip(sources, outputs))
 
@@ -112,7 +112,7 @@ def test_what_is_not_read_does_not_matter(model: MilkRNMT) -> None:
 def test_nothing_is_handed_over_before_its_time(model: MilkRNMT) -> None:
     """Whenever the attention is asked, its memory is empty beyond what has been read."""
     attention, seen = model.decoder.attention, []
-    asked = {name: getattr(attention, name) for name in ("wants_to_write", "attend")}
+    asked = {name: getattr(attention, name) for name in ("seek", "attend")}
 
     def spy(name: str) -> Any:
         def call(queries: Any, memory: Any, *args: Any) -> Any:
@@ -191,14 +191,14 @@ def test_late_eos_reads_on_where_early_eos_stops() -> None:
 def test_the_threshold_runs_from_at_once_to_never(attention: str) -> None:
     torch.manual_seed(5)
     model, sources = build(attention), sentences(20)
-    head: Any = model.decoder.attention.head
-    head.threshold = 1e-6
+    stop: Any = model.decoder.attention.stop
+    stop.threshold = 1e-6
     for output in batched(model, sources, 20, DecodingOptions(max_len_a=0.0, max_len_b=12)):
         assert set(output.delays[:12]) == {1}
-    head.threshold = 1 - 1e-6
+    stop.threshold = 1 - 1e-6
     for source, output in zip(sources, batched(model, sources, 20)):
         assert set(output.delays) == {len(source)}
-    head.threshold = 0.7
+    stop.threshold = 0.7
     assert [streamed(model, source) for source in sources] == batched(model, sources, 20)
 
 
@@ -206,7 +206,7 @@ def test_the_threshold_runs_from_at_once_to_never(attention: str) -> None:
 def test_a_run_of_writes_ends_and_begins_again(attention: str) -> None:
     """A head that would write everything at once goes in steps of two."""
     model = build(attention, eos_bias=-1e4)
-    model.decoder.attention.head.threshold = 1e-6  # type: ignore[union-attr]
+    model.decoder.attention.stop.threshold = 1e-6  # type: ignore[assignment]
     (output,) = batched(model, [[5, 6, 7, 8, EOS]], 1, DecodingOptions(max_writes=2, max_len_a=0.0, max_len_b=12))
     assert output.delays[:12] == [1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 5, 5]
 
@@ -215,7 +215,7 @@ def test_a_run_of_writes_ends_and_begins_again(attention: str) -> None:
 def test_wait_k_can_be_decoded_with_any_k(k: int, rate: float) -> None:
     torch.manual_seed(5)
     model, sources = build("waitk", emission_rate=rate), sentences(20)
-    model.decoder.attention.k = k  # type: ignore[assignment]
+    model.decoder.attention.stop.k = k  # type: ignore[assignment]
     for source, output in zip(sources, batched(model, sources, 20)):
         assert output.delays == [min(k + int(i / rate + 1e-9), len(source)) for i in range(len(output.tokens))]
         assert streamed(model, source) == output

@@ -28,16 +28,19 @@ def read_and_write(model: MilkRNMT, source: Tensor, previous: Tensor) -> Tuple[T
     encoder, decoder, attention = model.encoder, model.decoder, model.decoder.attention
     state, source_states = decoder.begin(1), None
     memory = attention.nothing_read(1, state.c, room=1)
+    heads = attention.begin_heads(memory)
     logits, delays, looks = [], [], []
     for i, y in enumerate(previous, start=1):
         s = decoder.query(y.view(1), state)
         queries = attention.queries(s.h)
         while int(memory.lengths) < len(source):
-            if int(memory.lengths) > 0 and bool(attention.wants_to_write(queries, memory, i)):
+            heads = attention.seek(queries, memory, heads, i)
+            if bool(heads.ready):
                 break
             h, source_states = encoder.step(source[int(memory.lengths)].view(1), source_states)
             memory = attention.read(memory, h, torch.tensor([0]))
         out = attention.attend(queries, memory)
+        heads = heads.after_write(memory.lengths)
         features, state = decoder.write(s, out.c, state)
         logits.append(decoder.output(features)[0])
         delays.append(int(memory.lengths))
@@ -346,7 +349,7 @@ def test_the_noise_grows_with_the_updates() -> None:
     noise = []
     for update in (0, 1, 3, 100):
         model.set_num_updates(update)
-        noise.append(getattr(model.decoder.attention, "head").noise)  # noqa: B009
+        noise.append(getattr(model.decoder.attention.stop, "noise"))  # noqa: B009
     assert noise == [1.0, 2.0, 4.0, 4.0]
 
 

@@ -12,8 +12,7 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from fairseq_milk.attention import Memory
-from fairseq_milk.attention.base import context
+from fairseq_milk.attention import Memory, context
 from tests.support import tiny_models as tiny
 
 # a value goes to Python, or decides a shape
@@ -131,7 +130,7 @@ def plant(monkeypatch: pytest.MonkeyPatch, mistake: Callable[[Tensor], None]) ->
         mistake(beta.detach())
         return context(beta, memory)
 
-    monkeypatch.setattr("fairseq_milk.attention.milk.context", mistaken)
+    monkeypatch.setattr("fairseq_milk.attention.attention.context", mistaken)
 
 
 @pytest.mark.parametrize("mistake", PLANTED)
@@ -160,5 +159,5 @@ def test_a_backward_is_traced_too(monkeypatch: pytest.MonkeyPatch) -> None:
     def mistaken(beta: Tensor, memory: Memory) -> Tensor:
         return context(Backward.apply(beta), memory)
 
-    monkeypatch.setattr("fairseq_milk.attention.milk.context", mistaken)
+    monkeypatch.setattr("fairseq_milk.attention.attention.context", mistaken)
     assert "_local_scalar_dense" in traced(training_step("milk")).found
