@@ -41,6 +41,7 @@ def relative_error(value: Tensor, truth: Tensor) -> float:
     return error / size if size > 0 else (0.0 if error == 0 else math.inf)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tgt_size, src_size", [(50, 10), (50, 30), (50, 100), (50, 1000), (1, 1), (3, 2)])
 def test_alpha_and_gradient_over_fifty_steps(tgt_size: int, src_size: int) -> None:
     copies = 1 if src_size == 1000 else 3

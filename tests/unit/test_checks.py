@@ -89,6 +89,7 @@ def test_a_training_about_to_begin_passes(attention: str) -> None:
     assert found["direction"].status == SKIP and "not checked" in found["direction"].sentence, "one dictionary for both"
 
 
+@pytest.mark.slow
 @settings(max_examples=6)
 @given(seed=st.integers(0, 10**6), attention=st.sampled_from(tiny.LEARNED), layers=st.integers(1, 3))
 def test_whatever_the_weights_the_mechanism_is_sound(seed: int, attention: str, layers: int) -> None:

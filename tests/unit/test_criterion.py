@@ -332,6 +332,7 @@ def test_the_published_closed_form_loses_a_burst(monkeypatch: pytest.MonkeyPatch
     assert published["last_mass"] == 0 and published["expected_last_mass"] > 0.8
 
 
+@pytest.mark.slow
 def test_the_delay_falls_as_lambda_rises() -> None:
     """Copying four words: the hard DAL of each lambda is not above that of the one before, and falls over them all."""
     sentences = torch.randint(4, 10, (32, 4), generator=torch.Generator().manual_seed(0)).tolist()
@@ -348,6 +349,7 @@ def test_the_delay_falls_as_lambda_rises() -> None:
     assert dal == sorted(dal, reverse=True) and dal[0] > dal[-1] + 0.5, dal
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("attention", tiny.FIVE)
 def test_a_batch_can_be_learned_by_heart(attention: str) -> None:
     sizes = dict(hidden_size=24, embed_dim=16, energy_dim=8)

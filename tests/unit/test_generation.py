@@ -247,6 +247,7 @@ def test_unknown_words_can_be_made_unlikely() -> None:
     assert not any(UNK in output.tokens for output in batched(model, sources, 20, options))
 
 
+@pytest.mark.slow
 def test_a_thousand_tokens_beside_one() -> None:
     torch.manual_seed(5)
     model = build("milk", eos_bias=-3.0)
@@ -332,7 +333,7 @@ def test_alignments(attention: str) -> None:
 
 
 def beam_search(model: MilkRNMT, sources: Sequence[List[int]], kind: Any, **changes: Any) -> List[Dict[str, Any]]:
-    generator = kind([model], model.decoder.dictionary, max_len_a=1.5, max_len_b=2, **changes)
+    generator = kind([model], model.decoder.dictionary, **{"max_len_a": 1.5, "max_len_b": 2, **changes})
     tokens = collate(sources)
     sample = {"net_input": {"src_tokens": tokens, "src_lengths": tokens.ne(PAD).sum(1)}}
     return [nbest[0] for nbest in generator.generate([model], sample)]
@@ -352,20 +353,25 @@ def test_greedy_soft_attention_is_fairseqs_beam_of_one() -> None:
 @pytest.mark.parametrize("beam", [1, 4])
 @pytest.mark.parametrize("kind", ["hard", "soft"])
 def test_the_alignment_of_a_beam_search_knows_the_padding(beam: int, kind: str) -> None:
-    """In a batch as alone: fairseq pads the source on the left, the encoder on the right."""
+    """The alignment of a sentence is the same in a batch as alone: fairseq pads the source left, the encoder right."""
     torch.manual_seed(5)
     model, sources = build("soft"), [s for s in sentences(30, seed=7) if len(s) > 1][:12]
-    options: Dict[str, Any] = dict(beam_size=beam, print_alignment=kind)
+    assert len({len(source) for source in sources}) > 4, "most sentences are padded"
+    # A limit that does not depend on the source: fairseq takes the length of the longest one in the batch.
+    options: Dict[str, Any] = dict(beam_size=beam, print_alignment=kind, max_len_a=0, max_len_b=12)
+    aligned = 0
     for source, hypo in zip(sources, beam_search(model, sources, AlignedBeamSearch, **options)):
         (alone,) = beam_search(model, [source], AlignedBeamSearch, **options)
-        if alone["tokens"].tolist() != hypo["tokens"].tolist():
-            continue  # fairseq's length limit is that of the batch
+        assert hypo["tokens"].tolist() == alone["tokens"].tolist()
+        assert len(hypo["alignment"]) == len(alone["alignment"])
+        aligned += len(hypo["alignment"])
         if kind == "hard":
-            assert hypo["alignment"] == alone["alignment"] and hypo["alignment"]
+            assert hypo["alignment"] == alone["alignment"]
         else:
             for row, other in zip(hypo["alignment"], alone["alignment"]):
                 assert len(row) == len(source)
                 assert list(map(float, row)) == pytest.approx(list(map(float, other)), abs=2e-6)
+    assert aligned > len(sources), "some hypotheses have several aligned words"
 
 
 def test_full_read_shows_the_attention_of_the_sentence_alone() -> None:

@@ -69,7 +69,7 @@ class Trie:
         return tuple(found)
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def treebank() -> Dict[str, Sentence]:
     """The sentences of the miniature language by their source."""
     return {" ".join(sentence.source): sentence for sentence in language.enumerate_sentences(MINIATURE)}
