@@ -6,6 +6,20 @@ from pathlib import Path
 from setuptools import find_packages, setup
 
 ROOT = Path(__file__).resolve().parent
+LIVE = ["subword-nmt", "sacremoses", "sentencepiece", "prompt_toolkit>=3"]  # text of exported models, and a terminal
+TRAIN = [
+    # Both give the import package `fairseq`; the first cannot be imported on Python 3.11 and later.
+    'fairseq==0.12.2; python_version < "3.11"',
+    'fairseq-fixed==0.12.3.1; python_version >= "3.11"',
+    "torch>=1.13",
+    "sacrebleu>=2.3",
+    "matplotlib",
+    "PyYAML",
+    "onnx>=1.16",  # both for `fairseq-milk export`
+    "onnxscript",
+    *LIVE,
+]
+TEST = ["pytest", "pytest-xdist", "pytest-timeout", "hypothesis", "ruff", "mypy", "types-PyYAML", "pyte"]
 
 
 def read_version() -> str:
@@ -34,20 +48,12 @@ setup(
     package_data={"fairseq_milk": ["py.typed"]},
     zip_safe=False,
     python_requires=">=3.8,<3.13",
-    install_requires=[
-        # Both give the import package `fairseq`; the first cannot be imported on Python 3.11 and later.
-        'fairseq==0.12.2; python_version < "3.11"',
-        'fairseq-fixed==0.12.3.1; python_version >= "3.11"',
-        "torch>=1.13",
-        "sacrebleu>=2.3",
-        "subword-nmt",
-        "sacremoses",
-        "matplotlib",
-        "PyYAML",
-    ],
+    install_requires=["numpy", "onnxruntime>=1.19"],  # enough to run an exported model
     extras_require={
+        "live": LIVE,
+        "train": TRAIN,
         "simuleval": ["SimulEval==1.1.4"],
-        "test": ["pytest", "pytest-xdist", "pytest-timeout", "hypothesis", "ruff", "mypy", "types-PyYAML"],
+        "test": TEST,
     },
     entry_points={"console_scripts": ["fairseq-milk=fairseq_milk.cli:main"]},
 )

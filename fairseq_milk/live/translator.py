@@ -40,7 +40,11 @@ class Translator:
 
     def session(self, **knobs: Any) -> Session:
         """A new sentence.  knobs: by name, those of `self.knobs`; the others keep their defaults."""
-        return Session(self._model.begin(settings(self.knobs, knobs)), self._source, self._target)
+        return Session(self.token_session(**knobs), self._source, self._target)
+
+    def token_session(self, **knobs: Any) -> TokenSession:
+        """A new sentence of the model's own tokens, by number."""
+        return self._model.begin(settings(self.knobs, knobs))
 
     def stream(self, words: Iterable[str], **knobs: Any) -> Iterator[Piece]:
         """The pieces of one sentence, each as soon as it is decided; a word is taken only when it is needed."""
