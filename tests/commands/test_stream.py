@@ -176,7 +176,12 @@ def test_pipes_that_do_not_block() -> None:
     """Input that is not there yet is waited for, and output that the other end is slow to take is all written."""
     reader, writer = os.pipe()
     os.set_blocking(reader, False)
-    later = threading.Timer(0.3, lambda: (os.write(writer, "süß ".encode()), os.close(writer)))
+
+    def send() -> None:
+        with open(writer, "wb") as pipe:
+            pipe.write("süß ".encode())
+
+    later = threading.Timer(0.3, send)
     later.start()
     assert list(words(characters(reader))) == ["süß"]
     later.join()

@@ -25,7 +25,7 @@ class Terminal:
         self._size(columns, rows)
         self.before = self.settings()
         self.screen = pyte.Screen(columns, rows)
-        self.screen.write_process_input = self.type  # answers to questions of the program
+        setattr(self.screen, "write_process_input", self.type)  # noqa: B010  (answers to questions of the program)
         self.stream = pyte.ByteStream(self.screen)
         self.process = subprocess.Popen(
             command, stdin=self.terminal, stdout=self.terminal, stderr=subprocess.PIPE, preexec_fn=self._own, **options
