@@ -60,8 +60,8 @@ class Decoding:
         if not self.begun:
             return torch.ones_like(exhausted)
         self.heads = self.attention.seek(self.queries, self.memory, self.heads, self.i)
-        lengths, waits = self.memory.lengths, ~self.heads.ready
-        reading: Tensor = must_read(self.options, self.i, waits, lengths, self.writes, self.retracted)
+        waits = ~self.heads.ready
+        reading: Tensor = must_read(self.options, self.i, waits, self.memory.lengths, self.writes, self.retracted)
         return reading & ~exhausted
 
     def read(self, h: Tensor, rows: Tensor) -> None:

@@ -34,6 +34,7 @@ from ..generation.results import remove_old, write_score
 from ..host.data_files import check_data_files
 from ..host.dictionary import QuickDictionary
 from ..host.model_guard import refuse_fairseq_models
+from ..host.rank_seed import seed_by_rank
 from ..scoring.recorder import Recorder
 from ..scoring.records import Record
 from ..scoring.scorer import SimultaneousScorerConfig
@@ -160,6 +161,7 @@ class SimultaneousTranslationTask(TranslationTask):
         if 0 < self.cfg.max_update <= update_num:
             logger.info(f"the training has ended before: {update_num} updates, --max-update {self.cfg.max_update}")
             raise SystemExit(0)
+        seed_by_rank()
         return super().train_step(sample, model, criterion, optimizer, update_num, *args, **kwargs)
 
     # ---- decoding -----------------------------------------------------------------------------------------------
