@@ -15,8 +15,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from fairseq_milk.cli import main
-from fairseq_milk.live.lines import words
 from fairseq_milk.console.errors import UserError
+from fairseq_milk.live.lines import words
 from tests.support.fairseq_commands import decoding, environment, run, training
 from tests.support.tiny_translators import Plain
 from tests.support.verbs import check, stream
