@@ -1,6 +1,6 @@
 """A model with its text processing: the interface of everything that translates live."""
 
-from typing import Any, Dict, Iterable, Iterator, NamedTuple, Protocol
+from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Protocol
 
 from ..generation.schedule import TokenSession
 from ..text.words import SourceWords, TargetText
@@ -34,6 +34,15 @@ class Translator:
         self._model, self._source, self._target = model, source, target
         self.languages = languages
         self.mechanism, self.description, self.knobs = model.mechanism, model.description, model.knobs
+
+    @property
+    def source_symbols(self) -> List[str]:
+        """The tokens of the source side, in order."""
+        return list(self._source.dictionary.symbols)
+
+    @property
+    def target_symbols(self) -> List[str]:
+        return list(self._target.dictionary.symbols)
 
     def __repr__(self) -> str:
         return f"<Translator {self.description}>"
