@@ -19,7 +19,8 @@ TRAIN = [
     "onnxscript",
     *LIVE,
 ]
-TEST = ["pytest", "pytest-xdist", "pytest-timeout", "hypothesis", "ruff", "mypy", "types-PyYAML", "pyte"]
+SERVE = [*LIVE, "starlette>=0.46", "uvicorn>=0.35", "websockets>=15"]
+TEST = ["pytest", "pytest-xdist", "pytest-timeout", "hypothesis", "ruff", "mypy", "types-PyYAML", "pyte", "selenium"]
 
 
 def read_version() -> str:
@@ -45,7 +46,7 @@ setup(
     author="fairseq_milk contributors",
     license="MIT",
     packages=find_packages(include=["fairseq_milk", "fairseq_milk.*"]),
-    package_data={"fairseq_milk": ["py.typed"]},
+    package_data={"fairseq_milk": ["py.typed", "live/page/*"]},
     zip_safe=False,
     python_requires=">=3.8,<3.13",
     install_requires=["numpy", "onnxruntime>=1.19"],  # enough to run an exported model
@@ -53,7 +54,8 @@ setup(
         "live": LIVE,
         "train": TRAIN,
         "simuleval": ["SimulEval==1.1.4"],
-        "test": TEST,
+        "serve": SERVE,
+        "test": [*TEST, *SERVE],
     },
     entry_points={"console_scripts": ["fairseq-milk=fairseq_milk.cli:main"]},
 )

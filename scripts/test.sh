@@ -20,10 +20,10 @@ done
 
 bash scripts/setup.sh --simuleval
 
-# Some tests open the report in a browser and are skipped without one. It is installed on CI machines only.
-if [[ ${CI:-} == true && $EUID == 0 ]] && ! command -v chromium >/dev/null && command -v apt-get >/dev/null; then
+# Some tests open the report, or the page of `serve`, in a browser and are skipped without one. It is installed on CI machines only.
+if [[ ${CI:-} == true && $EUID == 0 ]] && ! command -v chromedriver >/dev/null && command -v apt-get >/dev/null; then
   echo "== chromium"
-  { apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium; } >/dev/null 2>&1 || echo "not installed"
+  { apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium chromium-driver; } >/dev/null 2>&1 || echo "not installed"
 fi
 
 failed=()

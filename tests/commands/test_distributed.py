@@ -29,7 +29,7 @@ QUIET = ["--noise", 0, "--dropout", 0]  # one process draws other random numbers
 
 
 def arguments(data: Path, save_dir: Path, max_update: int, *more: Any) -> List[str]:
-    """MILk with lambda > 0."""
+    """Arguments of a training of MILk with lambda > 0."""
     options = ["--latency-weight", 0.3, "--decoder-layers", 2, "--disable-validation", *more]
     witnessed = {"simultaneous_translation": "witnessed_translation", commands.PLUGIN: WITNESS}
     arguments = commands.training(data, save_dir, *options, max_update=max_update)
@@ -45,7 +45,7 @@ def witnesses(stdout: str, what: str = "parameters") -> Dict[int, Dict[int, str]
 
 
 def test_two_ranks_agree_with_each_other_and_with_one_process(data: Path, tmp_path: Path) -> None:
-    """Interrupted after two updates and resumed, so that what the ranks load is tested too."""
+    """The training is interrupted after two updates and resumed, which tests loading too."""
     seen: Dict[int, Dict[int, str]] = {}
     for max_update in (2, 4):
         finished = commands.shell(SCRIPT, 2, *arguments(data, tmp_path / "ranks", max_update, *QUIET))
@@ -79,7 +79,7 @@ def test_ranks_draw_different_numbers_and_a_resumed_run_the_same(data: Path, tmp
 
 
 def test_torchrun_alone_is_refused(data: Path, tmp_path: Path) -> None:
-    """It would train two models of their own, in one folder, and exit with success."""
+    """Otherwise two separate models would be trained in one folder, with exit code 0."""
     torchrun = ["torchrun", "--standalone", "--local-addr", "127.0.0.1", "--nproc_per_node", 2, "--no_python"]
     more = ["--distributed-backend", "gloo", "--distributed-no-spawn"]
     finished = commands.shell(*torchrun, "fairseq-train", *commands.training(data, tmp_path, *more))
@@ -155,7 +155,7 @@ def test_fewer_gpus_make_more_steps_an_update(recipe: str) -> None:
 
 @pytest.mark.parametrize("recipe", RECIPES)
 def test_another_system_has_a_folder_of_its_own(recipe: str) -> None:
-    """In MILk's it would go on from MILk's checkpoints: MoChA has the same parameters."""
+    """In the same folder it would continue from MILk's checkpoints: MoChA has the same parameters."""
     folders = []
     for more in ([], ["--attention", "mocha", "--chunk-size", "8"], ["--attention", "mocha", "--chunk-size", "4"]):
         (command,) = dry_run(f"examples/{recipe}/train.sh", "--dry-run", *more)

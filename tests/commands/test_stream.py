@@ -28,7 +28,7 @@ COMMAND = [sys.executable, "-c", "import sys; from fairseq_milk.cli import main;
 
 
 def test_a_stream_gives_what_generate_gives(translators: Translators) -> None:
-    """With BPE on the way in and whole words on the way out, one line for each line, empty or not."""
+    """The input is split by BPE and the output is whole words; one output line per input line, empty or not."""
     generated = hypotheses(run("fairseq-generate", *translators.decoding("milk", "--remove-bpe")).stdout)
     source = translators.corpus.lines("test", "de", "tok")
     text = "".join(line + "\n" for line in source).encode()
@@ -91,7 +91,7 @@ def test_bad_input_is_said_in_a_sentence(plain: Plain, translators: Translators,
 
 
 def heeds_ctrl_c() -> None:
-    """As from a shell, whatever runs the tests: a command in the background of a script ignores SIGINT."""
+    """Restore the default action of SIGINT, which a command in the background of a script ignores."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 

@@ -1,4 +1,4 @@
-"""A user directory for tests: our task, on which every rank says what its parameters are and what it has drawn."""
+"""A user directory for tests: our task, on which every rank prints its parameters and random numbers."""
 
 import hashlib
 import os
