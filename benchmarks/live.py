@@ -5,6 +5,7 @@ import random
 import statistics
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Callable, Dict, List
@@ -60,8 +61,7 @@ def measure(size: Size) -> Outcome:
         folders = {name: exported(model, Path(scratch) / name, name == "int8") for name in ("float32", "int8")}
         variants = {"streaming session": sentence(lambda: StreamingSession(model, options), source)}
         for name, folder in folders.items():
-            translator = load_exported(folder)
-            variants[name] = sentence(lambda translator=translator: begin(translator, options), source)
+            variants[name] = sentence(partial(begin, load_exported(folder), options), source)
         written = {name: step() for name, step in variants.items()}
         assert len(set(written.values())) == 1, written
         times = compare(variants, size)
