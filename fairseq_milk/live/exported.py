@@ -158,7 +158,8 @@ def load_exported(path: str) -> Translator:
     manifest = files.read_manifest(folder)
     source, target = (_vocabulary(folder, manifest, name) for name in (files.SOURCE, files.TARGET))
     graphs: Dict[str, Graph] = {}
-    for name in sorted(files.GRAPHS, key=lambda name: -manifest.files[f"{name}.onnx"]["bytes"]):  # lowest peak of memory
+    largest_first = sorted(files.GRAPHS, key=lambda name: -manifest.files[f"{name}.onnx"]["bytes"])
+    for name in largest_first:  # it needs most while it is read
         file = f"{name}.onnx"
         graphs[name] = Graph(files.read_checked(folder, manifest, file), str(folder / file))
     model = ExportedModel(manifest, graphs, target)
