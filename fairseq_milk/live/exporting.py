@@ -166,8 +166,8 @@ def compare(translator: Translator, model: Any, task: Any, subset: str, sentence
     if not pairs or pairs[0].get("target") is None:
         return Comparison(count, different, ties=ties)
     references = [_text(task, pair["target"].tolist()) for pair in pairs]
-    bleu = [_bleu([_text(task, tokens) for tokens, _ in one], references) for one in (found, wanted)]
-    return Comparison(count, different, *bleu, ties=ties)
+    bleu, before = (_bleu([_text(task, tokens) for tokens, _ in one], references) for one in (found, wanted))
+    return Comparison(count, different, bleu, before, ties)
 
 
 def _ties(model: Any, differing: Sequence[Tuple[List[int], Any]]) -> int:
