@@ -90,7 +90,8 @@ def test_simuleval_sees_what_generate_says(
 @pytest.mark.slow
 def test_the_agent_takes_an_exported_folder(translators: Translators, tmp_path: Path) -> None:
     """A folder gives the words and delays of its checkpoint."""
-    checkpoint, results = translators.checkpoint("milk"), []
+    checkpoint = translators.checkpoint("milk")
+    results: List[Any] = []
     export(str(checkpoint), str(translators.corpus.bin), str(tmp_path / "MODEL"), TextOptions(), sentences=5)
     for model in (checkpoint, tmp_path / "MODEL"):
         out = tmp_path / f"out-{len(results)}"
