@@ -15,7 +15,7 @@ from ..attention import name_of
 from ..attention.lookbacks import Everything, Here, Window
 from ..console.errors import UserError
 from ..console.version_info import source_version
-from ..generation.decoding import translate
+from ..generation import translate
 from ..generation.loading import load_model, subword_files
 from ..generation.schedule import DecodingOptions, TokenSession
 from ..generation.session import StreamingSession
