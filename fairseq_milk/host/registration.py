@@ -12,10 +12,10 @@ checkpoint_reading.install()
 checkpoint_writing.install()
 
 from .. import criterions, optim  # noqa: E402
-from ..models import milk_rnmt  # noqa: E402
+from ..models import milk_rnmt, milk_transformer  # noqa: E402
 from ..scoring import scorer  # noqa: E402
 from ..tasks import simultaneous_translation  # noqa: E402
 
 _speech.setLevel(logging.NOTSET)
 
-__all__ = ["criterions", "milk_rnmt", "optim", "scorer", "simultaneous_translation"]
+__all__ = ["criterions", "milk_rnmt", "milk_transformer", "optim", "scorer", "simultaneous_translation"]
