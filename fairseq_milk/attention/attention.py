@@ -5,7 +5,7 @@ only what has been read.  Tensors may have a head axis behind the batch: a token
 """
 
 import logging
-from typing import Dict, NamedTuple, Optional, Tuple
+from typing import Any, Dict, NamedTuple, Optional, Tuple
 
 import torch
 from torch import Tensor, nn
@@ -43,8 +43,8 @@ class SimultaneousAttention(nn.Module):
     decides: False for an attention that follows the schedule of another one, and so has no energy e.
     """
 
-    head: Energy
-    soft_energy: Energy
+    head: Any  # Energies, additive or dot products
+    soft_energy: Any
 
     def __init__(self, stop: Stop, lookback: Lookback, options: AttentionOptions, decides: bool = True) -> None:
         super().__init__()

@@ -15,8 +15,8 @@ from ..functional.product import ProductPrecision
 class Weights(NamedTuple):
     """What multiplies and shifts the energies of a batch: computed once, not once a target step."""
 
-    v: Optional[Tensor] = None  # (energy_dim,)
-    r: Optional[Tensor] = None  # (), or (H, 1, 1)
+    v: Optional[Tensor] = None  # (energy_dim,), or g of each head, (H, 1, 1)
+    r: Optional[Tensor] = None  # (), or of each head, (H, 1, 1)
 
 
 class Energy(nn.Module, ABC):
@@ -140,12 +140,18 @@ class DotProductEnergy(Energy):
         one = query.dim() < keys.dim()
         products = torch.matmul(query.unsqueeze(-2) if one else query, keys.transpose(-1, -2))
         energy = products / math.sqrt(query.size(-1))
-        energy = energy if weights.r is None else energy + weights.r
+        if weights.v is not None and weights.r is not None:
+            energy = weights.v * energy + weights.r
         return energy.squeeze(-2) if one else energy
 
 
 class MonotonicDotProductEnergy(DotProductEnergy):
-    """e_hj = (W_q s)_h . (W_s h_j)_h / sqrt(d) + r_h, r stored divided by `pace` as in `MonotonicEnergy`."""
+    """e_hj = g_h (W_q s)_h . (W_s h_j)_h / sqrt(d) + r_h.
+
+    g starts at 1 / sqrt(d), so that at first the head neither stops nor waits for what it reads: a head that decides
+    before the rest of the model can translate settles where a guess is good enough.  g and r are stored divided by
+    `pace`, as in `MonotonicEnergy`.
+    """
 
     def __init__(
         self,
@@ -159,10 +165,11 @@ class MonotonicDotProductEnergy(DotProductEnergy):
     ) -> None:
         super().__init__(query_dim, memory_dim, energy_dim, heads, products)
         self.pace = pace
+        self.g = nn.Parameter(torch.full((heads,), math.sqrt(heads / energy_dim) / pace))
         self.r = nn.Parameter(torch.full((heads,), float(bias) / pace))
 
     def weights(self) -> Weights:
-        return Weights(r=(self.pace * self.r).view(-1, 1, 1))
+        return Weights(*((self.pace * x).view(-1, 1, 1) for x in (self.g, self.r)))
 
 
 class Values(nn.Module):

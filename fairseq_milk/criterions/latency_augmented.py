@@ -156,8 +156,9 @@ class LatencyAugmentedCriterion(LabelSmoothedCrossEntropyCriterion):
         alpha, src_lengths = extra["alpha"], extra["src_lengths"]
         tgt_lengths = target.ne(self.padding_idx).sum(1)
         g = expected_delays(alpha)  # (B, I)
-        several = extra["alphas"].size(1) > 1 and self.head_latency is not None
-        g_cost = self.head_latency(expected_delays(extra["alphas"])) if several else g
+        g_cost = g
+        if self.head_latency is not None and extra["alphas"].size(1) > 1:
+            g_cost = self.head_latency(expected_delays(extra["alphas"]))
         cost = self.latency_cost(g_cost, src_lengths, tgt_lengths).sum()
         with torch.no_grad():
             written, words = (~padding_mask(n, alpha.size(1)) for n in (tgt_lengths, tgt_lengths - 1))  # (B, I)

@@ -11,7 +11,7 @@ from .masking import at_least_float32
 
 def split_heads(x: Tensor, heads: int) -> Tensor:
     """(B, T, D) -> (B, H, T, D/H), or (B, D) -> (B, H, D/H)."""
-    x = x.unflatten(-1, (heads, -1))
+    x = x.view(*x.shape[:-1], heads, x.size(-1) // heads)
     return x.transpose(1, 2) if x.dim() == 4 else x
 
 
@@ -39,7 +39,8 @@ def weighted_delay(g: Tensor) -> Tensor:
 
         g_i = sum_h w_h g_hi,     w_h = exp(g_hi) / sum_l exp(g_li)
 
-    The slowest heads weigh most: they are the ones that a token waits for.  g: (B, H, I) -> (B, I).
+    The slowest heads weigh most: they are the ones that a token waits for.  Since dg_i / dg_hi = w_h (1 + g_hi - g_i),
+    the average is also lowered by delaying a head that is more than one token ahead of it.  g: (B, H, I) -> (B, I).
     """
     return (g.softmax(1) * g).sum(1)
 

@@ -15,7 +15,7 @@ from fairseq.models import FairseqIncrementalDecoder
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
-from ..attention import Memory, build_attention
+from ..attention import Memory, SimultaneousAttention, build_attention
 from ..console.errors import UserError
 from ..functional.product import ProductPrecision
 from ..modules import LayerNormLSTM, LSTMState
@@ -77,6 +77,10 @@ class RNMTDecoder(FairseqIncrementalDecoder):
         )
         shared = cfg.share_decoder_input_output_embed or cfg.share_all_embeddings
         self.output = OutputLayer(2 * cfg.hidden_size, len(dictionary), embedding if shared else None, products)
+
+    @property
+    def attentions(self) -> List[SimultaneousAttention]:
+        return [self.attention]
 
     # ---- teacher forcing ----------------------------------------------------------------------------------------
 

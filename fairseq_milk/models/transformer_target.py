@@ -36,7 +36,8 @@ class TransformerTarget(Target):
         self.read_tokens = torch.zeros(batch, dtype=torch.long, device=like.device)
         self.after: List[KeysValues] = []
         self.queries: Queries = {}
-        self.tokens, self.x, self.beta = self.read_tokens, like, like
+        self.tokens, self.x, self.beta = self.read_tokens, like.detach(), like.detach()
+        self.entered = False
 
     @property
     def read_so_far(self) -> Tensor:
