@@ -6,6 +6,7 @@ from pathlib import Path
 from setuptools import find_packages, setup
 
 ROOT = Path(__file__).resolve().parent
+SERVE = ["starlette>=0.46", "uvicorn>=0.35", "websockets>=15"]
 
 
 def read_version() -> str:
@@ -31,14 +32,14 @@ setup(
     author="fairseq_milk contributors",
     license="MIT",
     packages=find_packages(include=["fairseq_milk", "fairseq_milk.*"]),
-    package_data={"fairseq_milk": ["py.typed"]},
+    package_data={"fairseq_milk": ["py.typed", "live/page/*"]},
     zip_safe=False,
-    python_requires=">=3.8,<3.13",
+    python_requires=">=3.10,<3.13",
     install_requires=[
         # Both give the import package `fairseq`; the first cannot be imported on Python 3.11 and later.
         'fairseq==0.12.2; python_version < "3.11"',
         'fairseq-fixed==0.12.3.1; python_version >= "3.11"',
-        "torch>=1.13",
+        "torch>=2.0",
         "sacrebleu>=2.3",
         "subword-nmt",
         "sacremoses",
@@ -46,8 +47,11 @@ setup(
         "PyYAML",
     ],
     extras_require={
+        "europarl": ["sentence-splitter", "HanTa", "eflomal"],  # examples/europarl_de_en
         "simuleval": ["SimulEval==1.1.4"],
-        "test": ["pytest", "pytest-xdist", "pytest-timeout", "hypothesis", "ruff", "mypy", "types-PyYAML"],
+        "serve": SERVE,
+        "test": ["pytest", "pytest-xdist", "pytest-timeout", "hypothesis", "ruff", "mypy", "types-PyYAML", *SERVE]
+        + ["selenium", "sentence-splitter"],
     },
     entry_points={"console_scripts": ["fairseq-milk=fairseq_milk.cli:main"]},
 )

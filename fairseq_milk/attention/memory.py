@@ -95,14 +95,23 @@ class Heads(NamedTuple):
         """A token is written when every head has stopped.  (B,) bool."""
         return self.stopped.flatten(1).all(1) if self.stopped.dim() > 1 else self.stopped
 
-    def after_read(self, forced: Tensor, read: Tensor) -> "Heads":
-        """Some sentences have read one more token; read: (B,), how many in all.
+    def after_read(self, rows: Tensor, lengths: Tensor) -> "Heads":
+        """These sentences have read one more token: lengths (B,) in all.
 
-        forced: (B,) bool, those whose READ was not the schedule's own, because a knob asked for it: all of their heads
-        look at the new token.  Else the heads that have not stopped look at it next.
+        Heads that have not stopped look at it next.  If all have, the READ was not the schedule's own (a knob asked
+        for it), and all of them look at the new token.
         """
-        forced = spread(forced, self.stopped)
-        return Heads(torch.where(forced, spread(read - 1, self.position), self.position), self.stopped & ~forced)
+        return self.sent_to(lengths - 1, torch.zeros_like(self.ready).index_fill(0, rows, True) & self.ready)
+
+    def sent_to(self, position: Tensor, rows: Tensor) -> "Heads":
+        """All heads of these sentences look at this token next.  position: (B,), rows: (B,) bool."""
+        moved = spread(rows, self.stopped)
+        return Heads(torch.where(moved, spread(position, self.position), self.position), self.stopped & ~moved)
+
+    def furthest(self, lengths: Tensor) -> Tensor:
+        """Source tokens up to the head that stands furthest; all, if it found no stop.  (B,)."""
+        position = self.position.flatten(1).amax(1) if self.position.dim() > 1 else self.position
+        return torch.minimum(position + 1, lengths)
 
     def after_write(self, read: Tensor) -> "Heads":
         """The next target token: each head looks again at the token on which it stands."""

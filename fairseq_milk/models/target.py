@@ -43,6 +43,24 @@ class Target(ABC):
         """
 
     @abstractmethod
+    def know(self, h: Tensor, lengths: Tensor) -> None:
+        """The whole source at once, before the first token, for who keeps count of what has been read.
+
+        h: (B, J, D), lengths: (B,).
+        """
+
+    @abstractmethod
+    def furthest(self) -> Tensor:
+        """With the whole source known: the source tokens that the schedule reads before token i is written.  (B,)."""
+
+    @abstractmethod
+    def send(self, position: Tensor, rows: Tensor) -> None:
+        """All heads of these sentences look at this token next: a READ was not the schedule's own.
+
+        position: (B,), rows: (B,) bool.
+        """
+
+    @abstractmethod
     def write(self) -> Tuple[Tensor, Tensor]:
         """What the output layer takes, (B, D), and what was looked at, (B, J).  Nobody is waiting."""
 
@@ -79,7 +97,17 @@ class RNMTTarget(Target):
 
     def read(self, h: Tensor, rows: Tensor, forced: Tensor) -> None:
         self.memory = self.attention.read(self.memory, h, rows)
-        self.heads = self.heads.after_read(forced, self.read_so_far)
+        self.send(self.read_so_far - 1, forced)
+
+    def know(self, h: Tensor, lengths: Tensor) -> None:
+        self.memory = self.attention.remember(h, lengths)
+
+    def furthest(self) -> Tensor:
+        self.heads = self.attention.seek(self.queries, self.memory, self.heads, self.i)
+        return self.heads.furthest(self.read_so_far)
+
+    def send(self, position: Tensor, rows: Tensor) -> None:
+        self.heads = self.heads.sent_to(position, rows)
 
     def write(self) -> Tuple[Tensor, Tensor]:
         out = self.attention.attend(self.queries, self.memory.filled().seen_by(self.heads))

@@ -1,6 +1,6 @@
 """Target sentences under way in the Transformer: layer by layer, reading where the heads of a layer need it."""
 
-from typing import List, Optional, Tuple
+from typing import Dict, List, Optional, Tuple
 
 import torch
 from torch import Tensor
@@ -28,11 +28,11 @@ class TransformerTarget(Target):
             None if layer.attention is None else layer.attention.nothing_read(batch, like, room)
             for layer in self.layers
         ]
-        self.heads: List[Optional[Heads]] = [
-            None if layer.attention is None or memory is None else layer.attention.begin_heads(memory)
-            for layer, memory in zip(self.layers, self.memories)
-        ]
-        self.first = next(index for index, layer in enumerate(self.layers) if layer.attention is not None)
+        self.heads: Dict[int, Heads] = {  # of each layer that decides
+            index: layer.attention.begin_heads(memory)
+            for index, (layer, memory) in enumerate(zip(self.layers, self.memories))
+            if layer.attention is not None and memory is not None and layer.attention.decides
+        }
         self.read_tokens = torch.zeros(batch, dtype=torch.long, device=like.device)
         self.after: List[KeysValues] = []
         self.queries: Queries = {}
@@ -67,18 +67,15 @@ class TransformerTarget(Target):
     def waiting(self, exhausted: Tensor) -> Tensor:
         while self.entered:
             index = len(self.after) - 1
-            layer, memory, heads = self.layers[index], self.memories[index], self.heads[index]
-            c = None
-            if layer.attention is not None and memory is not None and heads is not None:
-                leader = index if layer.attention.decides else self.first
-                if leader == index:
-                    heads = self.heads[index] = layer.attention.seek(self.queries, memory, heads, self.i)
-                    waits = ~heads.ready & ~exhausted
+            layer, memory, c = self.layers[index], self.memories[index], None
+            if layer.attention is not None and memory is not None:
+                if index in self.heads:
+                    self.heads[index] = layer.attention.seek(self.queries, memory, self.heads[index], self.i)
+                    waits = ~self.heads[index].ready & ~exhausted
                     if bool(waits.any()):
                         return waits
-                stand = self.heads[leader]
-                assert stand is not None
-                out = layer.attention.attend(self.queries, memory.filled().seen_by(stand))
+                heads = self.heads.get(index) or self.heads[min(self.heads)]  # its own, or those that it follows
+                out = layer.attention.attend(self.queries, memory.filled().seen_by(heads))
                 c, self.beta = out.c.unsqueeze(1), out.beta.mean(1)
             self.x = layer.finish(self.x, c)
             self.entered = False
@@ -90,21 +87,32 @@ class TransformerTarget(Target):
             if layer.attention is not None and memory is not None:
                 self.memories[index] = layer.attention.read(memory, h, rows)
         self.read_tokens = self.read_tokens.index_add(0, rows, torch.ones_like(rows))
-        self.heads = [None if x is None else x.after_read(forced, self.read_tokens) for x in self.heads]
         if bool(forced.any()):
-            self._restart()
+            self.send(self.read_tokens - 1, forced)
+
+    def know(self, h: Tensor, lengths: Tensor) -> None:
+        self.memories = [None if x.attention is None else x.attention.remember(h, lengths) for x in self.layers]
+        self.read_tokens = lengths
+
+    def furthest(self) -> Tensor:
+        self.waiting(torch.ones_like(self.read_tokens, dtype=torch.bool))
+        return torch.stack([heads.furthest(self.read_tokens) for heads in self.heads.values()]).amax(0)
+
+    def send(self, position: Tensor, rows: Tensor) -> None:
+        self.heads = {index: heads.sent_to(position, rows) for index, heads in self.heads.items()}
+        self._restart()
 
     def write(self) -> Tuple[Tensor, Tensor]:
         return self.decoder.norm(self.x).squeeze(1), self.beta
 
     def accept(self) -> None:
         self.past = self.after
-        self.heads = [None if x is None else x.after_write(self.read_tokens) for x in self.heads]
+        self.heads = {index: heads.after_write(self.read_tokens) for index, heads in self.heads.items()}
 
     def select(self, rows: Tensor) -> None:
         self.past = [x.select(rows) for x in self.past]
         self.after = [x.select(rows) for x in self.after]
         self.memories = [None if x is None else x.select(rows) for x in self.memories]
-        self.heads = [None if x is None else x.select(rows) for x in self.heads]
+        self.heads = {index: heads.select(rows) for index, heads in self.heads.items()}
         self.queries = {name: x.index_select(0, rows) for name, x in self.queries.items()}
         self.tokens, self.x, self.read_tokens = self.tokens[rows], self.x[rows], self.read_tokens[rows]

@@ -1,4 +1,4 @@
-"""What breaks from outside: kills, a full disk, a rank that dies, a stream whose ends misbehave, and long runs.
+"""Faults from outside: kills, a full disk, a rank that dies, broken pipes, and long runs.
 
 The long versions are `scripts/faults.sh`; RELIABILITY.md has their figures.
 """
@@ -22,7 +22,8 @@ from fairseq import checkpoint_utils
 from fairseq_milk.cli import main
 from fairseq_milk.console.errors import UserError
 from fairseq_milk.generation import DecodingOptions, StreamingSession
-from fairseq_milk.host import checkpoint_reading, checkpoint_writing
+from fairseq_milk.host import checkpoint_writing
+from fairseq_milk.host.checkpoint_file import read_checkpoint
 from fairseq_milk.live import Session
 from fairseq_milk.optim import RNMTAdam
 from fairseq_milk.text.words import SourceWords, TargetText
@@ -38,7 +39,7 @@ from tests.support.verbs import stream
 
 
 def test_a_training_killed_at_the_worst_moments(tmp_path: Path) -> None:
-    """In the first checkpoint, in the copy to checkpoint_last.pt, in a later checkpoint, and after the end."""
+    """Killed in the first checkpoint, in the copy to checkpoint_last.pt and in a later one; run again after the end."""
     killer = Killer(tmp_path)
     killer.in_write("torch.save", after=0)
     assert killer.updates() == 0 and list(killer.save_dir.glob("*.pt.tmp")), "it was not killed in the write"
@@ -67,7 +68,7 @@ def test_a_full_disk_is_said_and_the_checkpoint_before_it_is_whole(
     tmp_path: Path,
     hurried: None,
 ) -> None:
-    """A limit on the size of files stands in for the disk: the system says so in the middle of a write."""
+    """A limit on the size of files stands in for a full disk: the write fails in the middle."""
     more = ["--attention", "waitk", "--disable-validation", "--save-interval-updates", 2]
     run("fairseq-train", *training(plain.bin, tmp_path, *more, max_update=2))
     last = tmp_path / "checkpoint_last.pt"
@@ -84,11 +85,11 @@ def test_a_full_disk_is_said_and_the_checkpoint_before_it_is_whole(
     assert said.endswith("could not be written: File too large; the checkpoint before it is untouched")
     assert last.read_bytes() == before and not list(tmp_path.glob("*.tmp"))
     for path in tmp_path.glob("*.pt"):
-        checkpoint_reading.check_checkpoint(str(path))
+        read_checkpoint(str(path))
 
 
 def test_a_write_that_fails_is_made_again_from_the_start(tmp_path: Path, hurried: None) -> None:
-    """fairseq's own function appends its second attempt to what the first has left, and nobody can read that."""
+    """fairseq's own function appends its second attempt to the remains of the first, which gives an unreadable file."""
     save, state = torch.save, {"model": {"w": torch.arange(1000)}, "cfg": {"some": 1}}
 
     def saved(function: Any, path: Path, failures: int) -> None:
@@ -103,7 +104,7 @@ def test_a_write_that_fails_is_made_again_from_the_start(tmp_path: Path, hurried
 
         with mock.patch("torch.save", unreliable), mock.patch("time.sleep"):
             function(state, str(path))
-        checkpoint_reading.check_checkpoint(str(path))
+        read_checkpoint(str(path))
 
     for failures in (0, 1, 2):
         saved(checkpoint_utils.torch_persistent_save, tmp_path / "ours.pt", failures)
@@ -143,7 +144,7 @@ def free_port() -> int:
 
 @pytest.mark.parametrize("victim", [0, 1])
 def test_one_of_two_ranks_is_killed(victim: int, plain: Plain, tmp_path: Path) -> None:
-    """Without torchrun, which would end the other: it finds out by itself."""
+    """Without torchrun, which would end the other rank: it must notice by itself."""
     port, step = free_port(), RNMTAdam.step
 
     def rank(number: int) -> None:
@@ -176,7 +177,7 @@ def test_one_of_two_ranks_is_killed(victim: int, plain: Plain, tmp_path: Path) -
 
 
 def test_a_slow_reader_gets_everything(plain: Plain, tmp_path: Path) -> None:
-    """The output is more than the pipe holds; the reader takes it in small pieces, late."""
+    """The output exceeds the capacity of the pipe, and the reader takes it late and in small pieces."""
     line = b"a1 a2 a3 a4 a5 a6 a7 a0\n"
     arguments = [plain.checkpoint, "--data", plain.bin, "--max-len-b", 20]
     want = stream(line, *arguments)[1].encode()
@@ -204,7 +205,7 @@ def test_a_slow_reader_gets_everything(plain: Plain, tmp_path: Path) -> None:
 
 
 def test_input_that_breaks_off(plain: Plain) -> None:
-    """In a word, in a character and in a line: what has come is translated, and the line is ended."""
+    """Input that ends within a word, a character or a line is translated as far as it goes."""
     arguments = [plain.checkpoint, "--data", plain.bin, "--max-len-b", 2]
     for cut, whole in ((b"a1 a2 a", b"a1 a2 a\n"), ("a1 ß".encode()[:-1], b"a1 \xff\n"), (b"a1 ", b"a1\n")):
         code, out, err = stream(cut, *arguments)
@@ -221,7 +222,7 @@ def test_a_closed_end_is_said(name: str, plain: Plain, capsys: pytest.CaptureFix
 
 @pytest.mark.parametrize("attention", tiny.STREAMING)
 def test_a_source_without_end_costs_its_states_and_no_more(attention: str) -> None:
-    """4 (hidden_size + energies x energy_dim) bytes a token, at most twice that in buffers that double."""
+    """4 (hidden_size + energies x energy_dim) bytes per token, at most twice that in buffers that double."""
     model = tiny.model(attention=attention, wait_k=2).eval()
     session = StreamingSession(model, DecodingOptions(max_len_b=0, max_len_a=1.0, early_eos=False))
     for _ in range(1100):
@@ -249,7 +250,7 @@ def test_a_text_without_end_is_not_kept() -> None:
 
 
 def test_many_sentences_leave_no_trace(plain: Plain, tmp_path: Path) -> None:
-    """Each pass over the same sentences gives what the first gave, and the memory stays where it was."""
+    """Each pass over the same sentences gives the same output, and memory does not grow."""
     figures: List[soak.Figures] = [
         soak.generate(plain.bin, plain.checkpoint, tmp_path, sentences=100, passes=3),
         soak.stream(plain.bin, plain.checkpoint, tmp_path, sentences=100, passes=3),

@@ -13,6 +13,7 @@ from examples.document import fill, markdown_table
 from examples.verb_final import comparison, corpus, recipe, record, redraw, results, study, tables
 from examples.verb_final.runs import make_run
 from fairseq_milk.console.errors import RunError
+from fairseq_milk.console.locks import locked
 from fairseq_milk.console.progress import Line
 from fairseq_milk.sweep import scheduler
 from fairseq_milk.sweep.runs import Run
@@ -36,12 +37,12 @@ def test_what_somebody_who_was_killed_has_left_is_removed(tmp_path: Path) -> Non
 
 
 def test_only_one_process_makes_data(tmp_path: Path) -> None:
-    with corpus.locked(tmp_path), open(tmp_path / ".lock") as file, pytest.raises(BlockingIOError):
+    with locked(tmp_path / ".lock"), open(tmp_path / ".lock") as file, pytest.raises(BlockingIOError):
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def test_the_text_of_the_recorded_study_is_what_it_was() -> None:
-    """Its trained models are found by it."""
+    """The name of the data folder must not change: trained models are found by it."""
     assert corpus.folder_of(Path(), corpus.draw_files(recipe.STUDY.sizes)).name == "data-09550f647d"
 
 
@@ -139,7 +140,7 @@ def test_wait_k_at_the_same_lag() -> None:
 
 
 def test_every_table_of_the_recorded_study_stands_in_results_md() -> None:
-    """If this is red, `python -m examples.verb_final.redraw examples/verb_final/results/study.csv --record`."""
+    """If this fails, run `python -m examples.verb_final.redraw examples/verb_final/results/study.csv --record`."""
     recorded = results.from_figures(results.read_figures([record.STUDY]))
     made = tables.study_tables(recorded)
     assert set(made) == {"At about the same lag", "All mechanisms", "Alignment and mass", "Noise", "Large λ"}
@@ -162,7 +163,7 @@ def test_tables_are_replaced_in_their_places(tmp_path: Path) -> None:
 
 
 def test_the_recorded_study_can_be_redrawn(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Figures of two files come together, the last one counts, and what is written can be read again."""
+    """Figures of two files are merged, the last one wins, and the result can be read again."""
     heading, oracle, *lines = record.STUDY.read_text(encoding="utf-8").splitlines()
     soft = next(line for line in lines if line.startswith("soft,1,"))
     more = tmp_path / "more.csv"

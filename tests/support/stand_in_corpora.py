@@ -16,12 +16,12 @@ from typing import Any, Dict, Iterator, List, Tuple
 from examples.prepare.recipe import Archive, Corpus
 from examples.verb_final import language
 
-LINES = {"train": 300, "valid": 20, "test": 25}
+LINES = {"train": 300, "valid": 20, "test": 25, "test1": 15, "test2": 10}
 MERGES = 100
 
 
 def pairs(count: int, seed: int) -> List[Tuple[str, str]]:
-    """Sentences with capitals and punctuation, so that there is something to tokenise."""
+    """Random sentences with capitals and punctuation, for the tokeniser and truecaser."""
     rng, lexicon = random.Random(seed), language.Lexicon.default()
     drawn = [language.sample(rng, lexicon) for _ in range(count)]
     return [(_written(sentence.source), _written(sentence.target)) for sentence in drawn]
@@ -41,10 +41,11 @@ def stand_in(corpus: Corpus, folder: Path) -> Corpus:
                 archive, _, member = address.partition("!")
                 contents.setdefault(archive, {})[member] = _file(member, lines)
     archives = tuple(_write(folder / archive.path, archive, contents[archive.path]) for archive in corpus.archives)
-    train, valid, test = (
+    train, valid, test, *more = (
         tuple(bitext._replace(lines=LINES[split]) for bitext in bitexts) for split, bitexts in corpus.splits().items()
     )
-    return corpus._replace(archives=archives, merges=MERGES, train=train, valid=valid, test=test)
+    small = corpus._replace(archives=archives, merges=MERGES, more_tests=tuple(bitext for (bitext,) in more))
+    return small._replace(train=train, valid=valid, test=test)
 
 
 def _file(member: str, lines: Tuple[str, ...]) -> bytes:
@@ -113,7 +114,7 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(body[: self.server.cuts.pop(0)] if self.server.cuts else body)
 
     def _write_without_end(self, body: bytes) -> None:
-        """No length is given, and after the file comes more, until nobody reads."""
+        """Send no length, and after the file an endless stream of bytes until the client closes the connection."""
         self.end_headers()
         with contextlib.suppress(OSError):
             self.wfile.write(body)
@@ -121,7 +122,7 @@ class Handler(BaseHTTPRequestHandler):
                 self.wfile.write(bytes(1 << 16))
 
     def log_message(self, *args: Any) -> None:
-        """Not on our screen."""
+        """Log nothing."""
 
 
 @contextlib.contextmanager

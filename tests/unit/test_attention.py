@@ -12,7 +12,7 @@ from torch import Tensor
 from fairseq_milk.attention import ATTENTIONS, Bernoulli, SimultaneousAttention, build_attention, having_knob, name_of
 from fairseq_milk.attention.energy import AdditiveEnergy, MonotonicEnergy
 from tests.support import oracles
-from tests.unit.test_attention_contract import OPTIONS, Run, batch, build, expected, incremental, same
+from tests.support.attention_runs import OPTIONS, Run, batch, build, expected, incremental, same
 
 # --- where it stops x how far back it looks: the limits of DESIGN section 1 ----------------------------------------
 

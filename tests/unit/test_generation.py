@@ -26,11 +26,11 @@ from tests.support.tiny_models import model as tiny_model
 
 WORDS = 20
 UNK = 3
-WIDE = DecodingOptions(max_len_a=1.5, max_len_b=12)  # a limit makes it read on, but not before 12 tokens
+WIDE = DecodingOptions(max_len_a=1.5, max_len_b=12)  # the length limit changes the schedule, but not before 12 tokens
 
 
 def build(attention: str, eos_bias: float = 1.0, **changes: Any) -> MilkRNMT:
-    """Deep enough for residual connections, with an EOS that comes now and then."""
+    """A model with residual connections that sometimes predicts EOS."""
     model = tiny_model(WORDS, attention=attention, encoder_layers=3, decoder_layers=3, spread=0.7, **changes).eval()
     with torch.no_grad():
         model.decoder.output.bias[EOS] += eos_bias
@@ -40,7 +40,7 @@ def build(attention: str, eos_bias: float = 1.0, **changes: Any) -> MilkRNMT:
 
 
 def sentences(count: int, longest: int = 9, seed: int = 0) -> List[List[int]]:
-    """With EOS; some have nothing else, some hold an unknown word."""
+    """Random sentences with EOS; some are empty, some have an unknown word."""
     draw = random.Random(seed)
     return [[draw.randrange(UNK, 4 + WORDS) for _ in range(draw.randint(0, longest))] + [EOS] for _ in range(count)]
 
@@ -66,7 +66,7 @@ def test_the_three_ways_agree(model: MilkRNMT) -> None:
 
 
 def test_the_outputs_are_worth_comparing(model: MilkRNMT) -> None:
-    """Short and long ones, early and late writes, EOS before the end of the source, after it, and at the limit."""
+    """There are short and long outputs, early and late writes, and EOS before and after the end and at the limit."""
     sources = sentences(64)
     outputs = batched(model, sources, 64, WIDE)
     assert len({len(output.tokens) for output in outputs}) > 8
@@ -88,7 +88,7 @@ def test_order_and_padding_do_not_matter(model: MilkRNMT) -> None:
 
 
 def test_a_cut_source_gives_a_prefix(model: MilkRNMT) -> None:
-    """At every position: what had been written by then is there, and nothing else."""
+    """A source cut at any position gives exactly what had been written by then."""
     for source in sentences(8, seed=2):
         full = streamed(model, source)
         session, written = StreamingSession(model, LIMITS), []
@@ -98,7 +98,7 @@ def test_a_cut_source_gives_a_prefix(model: MilkRNMT) -> None:
 
 
 def test_what_is_not_read_does_not_matter(model: MilkRNMT) -> None:
-    """The batch holds the whole source; another end of it changes nothing that was written before."""
+    """In a batch, which holds the whole source, a different end of it does not change what was written before."""
     draw = random.Random(4)
     for source in [s for s in sentences(30, seed=3) if len(s) > 3][:6]:
         cuts = range(1, len(source) - 1)
@@ -110,7 +110,7 @@ def test_what_is_not_read_does_not_matter(model: MilkRNMT) -> None:
 
 
 def test_nothing_is_handed_over_before_its_time(model: MilkRNMT) -> None:
-    """Whenever the attention is asked, its memory is empty beyond what has been read."""
+    """Whenever the attention of a session is asked, its memory is empty beyond what has been read."""
     attention, seen = model.decoder.attention, []
     asked = {name: getattr(attention, name) for name in ("seek", "attend")}
 
@@ -124,7 +124,6 @@ def test_nothing_is_handed_over_before_its_time(model: MilkRNMT) -> None:
         return call
 
     with mock.patch.multiple(attention, **{name: spy(name) for name in asked}):
-        batched(model, sentences(20), 20)
         session = StreamingSession(model, LIMITS)
         for pushed, token in enumerate(sentences(1, seed=9)[0], start=1):
             seen.clear()
@@ -161,7 +160,7 @@ def test_knobs_turn_the_same_way_in_batch_and_stream(model: MilkRNMT, name: str)
 
 
 def check_knobs_of(options: DecodingOptions, src_length: int, output: Output) -> None:
-    """What each knob promises."""
+    """Each knob has its documented effect."""
     assert output.delays[0] >= min(options.min_wait, src_length)
     assert output.delays == sorted(output.delays) and output.delays[-1] <= src_length
     if options.max_writes:
@@ -204,7 +203,7 @@ def test_the_threshold_runs_from_at_once_to_never(attention: str) -> None:
 
 @pytest.mark.parametrize("attention", LEARNED)
 def test_a_run_of_writes_ends_and_begins_again(attention: str) -> None:
-    """A head that would write everything at once goes in steps of two."""
+    """--max-consecutive-writes 2: a head that would write everything at once reads after every two tokens."""
     model = build(attention, eos_bias=-1e4)
     model.decoder.attention.stop.threshold = 1e-6  # type: ignore[assignment]
     (output,) = batched(model, [[5, 6, 7, 8, EOS]], 1, DecodingOptions(max_writes=2, max_len_a=0.0, max_len_b=12))
@@ -230,7 +229,7 @@ def test_a_model_that_never_ends_is_ended_and_one_that_ends_at_once_is_not(atten
     endless, terse = build(attention, eos_bias=-1e4), build(attention, eos_bias=1e4)
     for source, output in zip(sources, batched(endless, sources, 10)):
         assert len(output.tokens) - 1 == int(LIMITS.max_len_a * len(source) + LIMITS.max_len_b)
-        assert output.delays[-1] == len(source)  # it read on before it was cut
+        assert output.delays[-1] == len(source)  # it kept reading before it was cut
         assert streamed(endless, source) == output
     options = LIMITS._replace(min_len=2)
     for source, output in zip(sources, batched(terse, sources, 10, options)):
@@ -290,7 +289,7 @@ def test_a_session_keeps_no_graph() -> None:
     assert target.s.h.grad_fn is None and target.memory.h.grad_fn is None
 
 
-# ---- in fairseq's clothes ----------------------------------------------------------------------------------------
+# ---- fairseq's interface ------------------------------------------------------------------------------------------
 
 
 def generate(

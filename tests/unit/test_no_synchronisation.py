@@ -22,7 +22,7 @@ INDEXED = {"index", "index_put", "index_put_", "_index_put_impl_", "_unsafe_inde
 
 
 class Synchronisations(TorchDispatchMode):
-    """The operators that would wait for the GPU, and the number of all."""
+    """The operators that would wait for the GPU, and the number of all operators."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -39,7 +39,7 @@ class Synchronisations(TorchDispatchMode):
 
 
 class Variant(NamedTuple):
-    """What can be switched on besides: another way through the head or through the criterion."""
+    """Options that take another path through the head or the criterion."""
 
     model: Dict[str, Any] = {}
     criterion: Dict[str, Any] = {}
