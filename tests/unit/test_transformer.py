@@ -39,7 +39,7 @@ Written = List[Tuple[List[int], List[int]]]  # tokens and delays of each sentenc
 
 def decoder_of(kind: Kind) -> MilkTransformer:
     """In float64, where no two candidates are close enough for the order of a sum to decide."""
-    model = kind.build(energy_bias=1.5 if kind.schedule_heads > 1 else 0.0).double().eval()
+    model = kind.build(energy_bias=4.0 if kind.schedule_heads > 1 else 0.0).double().eval()
     for attention in model.decoder.attentions:
         if attention.learned and attention.decides:
             torch.nn.init.ones_(attention.head.g)
