@@ -13,7 +13,7 @@ def check_policy(subject: Subject) -> Finding:
 
     Minimal reads are counted without EOS: a head that waits for the end of the source alone hurries all the same.
     """
-    if subject.head is None:
+    if not subject.learned:
         return without_head("policy")
     if not subject.trained:
         return untrained("policy")
