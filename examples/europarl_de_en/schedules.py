@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Dict, List, Optional, Sequence
 
 from examples.europarl_de_en.waiting_report import named
-from fairseq_milk.analysis import drawing, read_generate_log
+from fairseq_milk.analysis import drawing
 from fairseq_milk.analysis.diagram import EOS, Panel, schedule_diagrams
 from fairseq_milk.console.errors import UserError
 from fairseq_milk.console.exit_codes import exit_code
+from fairseq_milk.scoring.generate_log import read_generate_log
 from fairseq_milk.scoring.records import Record, find_markers
 from fairseq_milk.text.subwords import word_starts
 
