@@ -23,7 +23,8 @@ LAYERS: Tuple[Tuple[str, ...], ...] = (
     ("criterions", "optim", "scoring"),
     ("generation",),
     ("tasks",),
-    ("checks", "sweep", "live"),
+    ("checks", "sweep"),
+    ("live",),
     ("analysis", "agents"),
     ("cli",),
 )

@@ -114,7 +114,7 @@ set_up() {
   fi
   step "torch and what builds fairseq" pip_install .venv "$place" pip setuptools wheel cython numpy torch
   step "fairseq, the tools and fairseq_milk (the first time fairseq is compiled: some 4 minutes)" \
-    pip_install .venv "$place" --no-build-isolation -e '.[test]'
+    pip_install .venv "$place" --no-build-isolation -e '.[train,test]'
   step "does it import" .venv/bin/python -W ignore -c 'import fairseq, torch'
   echo "$key" >"$(stamp_of .venv)"
 }

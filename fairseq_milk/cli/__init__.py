@@ -18,6 +18,7 @@ class Verb(NamedTuple):
 
 VERBS: Dict[str, Verb] = {
     "check": Verb("fairseq_milk.cli.check", "is a checkpoint, or a training about to begin, sound?"),
+    "export": Verb("fairseq_milk.cli.export", "write a checkpoint as a folder that runs without torch and fairseq"),
     "plot": Verb("fairseq_milk.cli.plot", "draw quality against latency, schedules and initial delays"),
     "report": Verb("fairseq_milk.cli.report", "tables, curves and diagrams of a sweep as one HTML file"),
     "score": Verb("fairseq_milk.cli.score", "BLEU and latency of a generation under every convention"),

@@ -40,6 +40,7 @@ from typing import Any, List, NamedTuple, Optional, Tuple
 
 import torch
 import torch.nn as nn
+import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
@@ -286,8 +287,17 @@ class LayerNormLSTM(nn.Module):
         return h.transpose(0, 1), LSTMState(h_last, c_last)
 
     def step(self, x: Tensor, state: Optional[LSTMState] = None) -> LSTMState:
-        """x: (B, D) -> state after one step: a sequence of length one."""
-        return self.forward(x.unsqueeze(1), state)[1]
+        """x: (B, D) -> state after one step, as `forward` computes it, in plain operations: a trace of it is short."""
+        h, c = self.zero_state(x.size(0)) if state is None else state
+        options, wide = self.options, _at_least_float32(x.dtype)
+        z = self.products.linear(x, self.weight_x) + self.products.linear(h, self.weight_h)
+        n = F.layer_norm(z.to(wide).view(-1, 4, self.hidden_size), (self.hidden_size,), eps=options.eps)
+        gates = n * self.scale.to(wide) + self.bias.to(wide)
+        i, f, o = gates[:, 1:].sigmoid().unbind(1)
+        c = f * c.to(wide) + i * gates[:, 0].tanh()
+        if options.cell_clip > 0:
+            c = c.clamp(-options.cell_clip, options.cell_clip)
+        return LSTMState((o * (c.tanh() if options.output_nonlinearity else c)).to(x.dtype), c)
 
     def loop(self, known: Tensor) -> "LSTMLoop":
         """known: (B, T, K), the first K of the D input features at every step; the others are fed step by step."""
