@@ -1,4 +1,4 @@
-"""The demo: a tiny MILk and a wait-k of about the same lag, trained, decoded, scored, drawn and exported in a few minutes."""
+"""The demo: a tiny MILk and a wait-k of about the same lag, from the training to a page that translates, in minutes."""
 
 import argparse
 import resource

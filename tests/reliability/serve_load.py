@@ -112,17 +112,22 @@ async def run(model: str, expected: Dict[str, str], load: Load) -> int:
             growth, memory = resident(server.pid) - measured.early_memory, resident(server.pid)
         finally:
             server.terminate()
-    ended = server.returncode
-    waits, per_word = sorted(measured.waits), used / len(measured.waits)
-    carried = 1 / (per_word * load.words_per_minute / 60)
-    print(f"{description}: {load.sessions} sessions at {load.words_per_minute:g} words per minute, {seconds:.0f} seconds")
-    print(f"  {measured.finished} sentences, {load.total - measured.finished} lost, {measured.different} different")
-    print(f"  {len(waits)} words and ends, {len(waits) / seconds:.0f} per second; from a word to its answer: " + ", ".join(
-        f"p{100 * share:g} {1000 * waits[int(share * (len(waits) - 1))]:.1f} ms" for share in (0.5, 0.9, 0.99, 1)
-    ))  # fmt: skip
-    print(f"  server: {1000 * per_word:.2f} ms of processor time per word: {carried:.0f} such sessions per core")
-    print(f"  memory {memory / 2**20:.0f} MB, {growth / 2**20:+.1f} MB since the first tenth; exit code {ended}")
-    return int(measured.finished != load.total or measured.different > 0 or ended != 0)
+    print(f"{description}: {load.sessions} sessions at {load.words_per_minute:g} words per minute, {seconds:.0f} s")
+    report(measured, seconds, used)
+    print(f"  memory {memory / 2**20:.0f} MB, {growth / 2**20:+.1f} MB since the first tenth; exit {server.returncode}")
+    return int(measured.finished != load.total or measured.different > 0 or server.returncode != 0)
+
+
+def report(measured: Measured, seconds: float, used: float) -> None:
+    """seconds: of the clock; used: of the server's processor time."""
+    load, waits = measured.load, sorted(measured.waits)
+    lost, per_word = load.total - measured.finished, used / len(waits)
+    shares = {share: 1000 * waits[int(share * (len(waits) - 1))] for share in (0.5, 0.9, 0.99, 1)}
+    listed = ", ".join(f"p{100 * share:g} {wait:.1f} ms" for share, wait in shares.items())
+    print(f"  {measured.finished} sentences, {lost} lost, {measured.different} different from the translator's own")
+    print(f"  {len(waits)} words and ends, {len(waits) / seconds:.0f} per second; from one to its answer: {listed}")
+    carried = 60 / (per_word * load.words_per_minute)
+    print(f"  {1000 * per_word:.2f} ms of processor time per word: {carried:.0f} such sessions per core")
 
 
 def main(given: Optional[List[str]] = None) -> int:
