@@ -11,7 +11,7 @@ TRAIN = [
     # Both give the import package `fairseq`; the first cannot be imported on Python 3.11 and later.
     'fairseq==0.12.2; python_version < "3.11"',
     'fairseq-fixed==0.12.3.1; python_version >= "3.11"',
-    "torch>=1.13",
+    "torch>=2.0",
     "sacrebleu>=2.3",
     "matplotlib",
     "PyYAML",
@@ -48,7 +48,7 @@ setup(
     packages=find_packages(include=["fairseq_milk", "fairseq_milk.*"]),
     package_data={"fairseq_milk": ["py.typed", "live/page/*"]},
     zip_safe=False,
-    python_requires=">=3.8,<3.13",
+    python_requires=">=3.10,<3.13",
     install_requires=["numpy", "onnxruntime>=1.19"],  # enough to run an exported model
     extras_require={
         "live": LIVE,

@@ -36,6 +36,8 @@ class Graph:
             self.session = onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
         except Exception as error:  # onnxruntime's own, of many kinds
             raise UserError(f"onnxruntime cannot use {name}: {first_line(error)}") from error
+        if hasattr(self.session, "_model_bytes"):
+            self.session._model_bytes = None  # onnxruntime keeps a copy, in case that another provider is chosen
         self.inputs = [one.name for one in self.session.get_inputs()]
         self.outputs = [one.name.removeprefix(files.NEXT) for one in self.session.get_outputs()]
 
@@ -155,8 +157,9 @@ def load_exported(path: str) -> Translator:
     folder = Path(path)
     manifest = files.read_manifest(folder)
     source, target = (_vocabulary(folder, manifest, name) for name in (files.SOURCE, files.TARGET))
-    graphs = {}
-    for name in files.GRAPHS:
+    graphs: Dict[str, Graph] = {}
+    largest_first = sorted(files.GRAPHS, key=lambda name: -manifest.files[f"{name}.onnx"]["bytes"])
+    for name in largest_first:  # it needs most while it is read
         file = f"{name}.onnx"
         graphs[name] = Graph(files.read_checked(folder, manifest, file), str(folder / file))
     model = ExportedModel(manifest, graphs, target)

@@ -46,7 +46,7 @@ class TerminalTranslation:
     def __init__(self, load: Callable[[], Translator], begin: Callable[[Translator], Session]) -> None:
         self.load, self.begin = load, begin
         self.names = ("source", "target")
-        self.status = "loading the model; you can type already"
+        self.status = "loading the model; what you type is kept"
         self.sentences = [Sentence()]  # those that are not finished; the last is being typed
         self.work: queue.Queue[Tuple[Optional[Sentence], Optional[str]]] = queue.Queue()
         self.failure: Optional[BaseException] = None

@@ -41,14 +41,14 @@ def test_what_is_typed_while_it_loads_is_kept() -> None:
     with stand_in(2.0) as screen:
         screen.until(has("loading"))
         screen.type("er hat das ")
-        assert not has("ready")(screen.lines)
-        screen.until(has("ready", "en he"))
+        assert not has("ready:")(screen.lines)
+        screen.until(has("ready:", "en he"))
         assert lane(screen.lines, "de") == "er hat das"
 
 
 def test_source_and_target_have_lanes_of_their_own() -> None:
     with stand_in() as screen:
-        screen.until(has("ready"))
+        screen.until(has("ready:"))
         screen.type("er hat das ")
         screen.until(has("en he"))
         screen.type("buch")
@@ -62,7 +62,7 @@ def test_source_and_target_have_lanes_of_their_own() -> None:
 
 def test_only_the_word_that_was_not_sent_can_be_edited() -> None:
     with stand_in() as screen:
-        screen.until(has("ready"))
+        screen.until(has("ready:"))
         screen.type("er hat bux")
         screen.until(has("de er hat bux"))
         screen.type(BACKSPACE + "h" + LEFT + "c" + RIGHT)
@@ -79,7 +79,7 @@ def test_only_the_word_that_was_not_sent_can_be_edited() -> None:
 
 def test_paste_and_resize() -> None:
     with stand_in() as screen:
-        screen.until(has("ready"))
+        screen.until(has("ready:"))
         screen.type(PASTE.format("er hat das\nsie und er"))
         lines = screen.until(has("en he has the", "de sie und er"))
         assert lane(lines, "de") == "sie und er"
@@ -92,7 +92,7 @@ def test_paste_and_resize() -> None:
 @pytest.mark.parametrize("how, code", [(CTRL_C, 130), (CTRL_D, 0), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
 def test_it_ends_and_leaves_the_terminal_as_it_was(how: Any, code: int) -> None:
     with stand_in() as screen:
-        screen.until(has("ready"))
+        screen.until(has("ready:"))
         assert screen.settings() != screen.before
         screen.type("er hat das buch")
         screen.until(has("en he"))
@@ -118,7 +118,7 @@ def test_a_person_types(plain: Plain) -> None:
     options: Any = {"cwd": ROOT, "env": environment(TERM="xterm")}
     with terminal([*command, *model], **options) as screen:
         screen.type("a1 a3" + BACKSPACE + "2 ")
-        lines = screen.until(lambda lines: has("ready")(lines) and lane(lines, "en") != "")
+        lines = screen.until(lambda lines: has("ready:")(lines) and lane(lines, "en") != "")
         assert lane(lines, "de") == "a1 a2"
         screen.type("\r" + CTRL_D)
         assert screen.wait() == 0 and screen.settings() == screen.before
