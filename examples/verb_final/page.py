@@ -19,7 +19,8 @@ PER_KIND = 2
 
 def prepare_page(runs: Sequence[Run], data: Path, out: Path, line: Line) -> str:
     """Exports what has not been exported; the command that opens the page."""
-    models = [export_model(run, data, out / "models" / run.system, line) for run in runs]
+    ordered = sorted(runs, key=lambda run: run.system)  # MILk first
+    models = [export_model(run, data, out / "models" / run.system, line) for run in ordered]
     examples = out / "models" / "examples.txt"
     examples.write_text("".join(f"{sentence}\n" for sentence in choose_examples(data)), encoding="utf-8")
     command = [Path(sys.executable).with_name("fairseq-milk"), "serve", *models, "--examples", examples]
