@@ -53,9 +53,10 @@ setup(
     extras_require={
         "live": LIVE,
         "train": TRAIN,
+        "europarl": ["sentence-splitter", "HanTa", "eflomal"],  # examples/europarl_de_en
         "simuleval": ["SimulEval==1.1.4"],
         "serve": SERVE,
-        "test": [*TEST, *SERVE],
+        "test": [*TEST, "sentence-splitter", *SERVE],
     },
     entry_points={"console_scripts": ["fairseq-milk=fairseq_milk.cli:main"]},
 )

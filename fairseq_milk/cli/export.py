@@ -1,9 +1,9 @@
 """fairseq-milk export: a checkpoint as a folder that runs without torch and fairseq."""
 
 import argparse
-import logging
 
 from ..console.errors import require
+from ..host.command_line import only_warnings
 from ..live.arguments import add_text_arguments, text_options
 
 
@@ -20,7 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """0 if the folder was written; a float32 model that differs from its checkpoint is an error."""
     require(args.sentences >= 1, "sentences", args.sentences, "must be at least 1")
-    logging.getLogger().setLevel(logging.WARNING)
+    only_warnings()
     from ..live.exporting import export  # torch and fairseq
 
     text = text_options(args)

@@ -1,10 +1,10 @@
 """fairseq-milk stream: words from standard input, translated while they arrive."""
 
 import argparse
-import logging
 import sys
 
 from ..console.errors import UserError
+from ..host.command_line import only_warnings
 from ..live import Translator, load
 from ..live.arguments import add_text_arguments, text_options
 from ..live.knobs import add_knob_arguments, knob_arguments, refuse_other_knobs
@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """On a terminal a screen to type on; else text from a pipe, or a file, to text or JSON."""
-    logging.getLogger().setLevel(logging.WARNING)
+    only_warnings()
     knobs = knob_arguments(args)
     if sys.stdin is None:
         raise UserError("standard input is closed")

@@ -1,11 +1,12 @@
 """`export`: a checkpoint as a folder that runs without torch and fairseq, kept only after a comparison of both."""
 
+import copy
 import os
 import shutil
 import sys
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Dict, List, NamedTuple, Optional, Sequence
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from fairseq import checkpoint_utils
 from omegaconf import OmegaConf
@@ -14,9 +15,10 @@ from ..attention import name_of
 from ..attention.lookbacks import Everything, Here, Window
 from ..console.errors import UserError
 from ..console.version_info import source_version
-from ..generation.decoding import translate
+from ..generation import translate
 from ..generation.loading import load_model, subword_files
-from ..generation.schedule import DecodingOptions
+from ..generation.schedule import DecodingOptions, TokenSession
+from ..generation.session import StreamingSession
 from ..text.subwords import find_marker, join_words
 from . import manifest as files
 from .checkpoint import describe
@@ -37,10 +39,12 @@ class Comparison(NamedTuple):
     different: int  # with other tokens or delays
     bleu: Optional[float] = None  # of the exported model, if there are references
     checkpoint_bleu: Optional[float] = None
+    ties: int = 0  # the same only as the checkpoint in float64: in float32 two candidates were too close to call
 
     def __str__(self) -> str:
         same = self.sentences - self.different
         said = f"{same} of {self.sentences} sentences have the checkpoint's tokens and delays"
+        said += f" ({self.ties} of them those of float64)" if self.ties else ""
         if self.bleu is None or self.checkpoint_bleu is None:
             return said
         return f"{said}; BLEU {self.bleu:.2f}, of the checkpoint {self.checkpoint_bleu:.2f}"
@@ -155,13 +159,21 @@ def compare(translator: Translator, model: Any, task: Any, subset: str, sentence
     sources = [pair["source"] for pair in pairs]
     wanted = _translations(model, dataset, pairs)
     settings = {"max_len_a": OPTIONS.max_len_a, "max_len_b": OPTIONS.max_len_b}
-    found = [_tokens(translator, source.tolist(), settings) for source in sources]
-    different = sum(one != other for one, other in zip(found, wanted))
+    found = [_written(translator.token_session(**settings), source.tolist()) for source in sources]
+    differing = [index for index in range(count) if found[index] != wanted[index]]
+    ties = _ties(model, [(sources[index].tolist(), found[index]) for index in differing])
+    different = len(differing) - ties
     if not pairs or pairs[0].get("target") is None:
-        return Comparison(count, different)
+        return Comparison(count, different, ties=ties)
     references = [_text(task, pair["target"].tolist()) for pair in pairs]
-    bleu = [_bleu([_text(task, tokens) for tokens, _ in one], references) for one in (found, wanted)]
-    return Comparison(count, different, *bleu)
+    bleu, before = (_bleu([_text(task, tokens) for tokens, _ in one], references) for one in (found, wanted))
+    return Comparison(count, different, bleu, before, ties)
+
+
+def _ties(model: Any, differing: Sequence[Tuple[List[int], Any]]) -> int:
+    """How many of these sources and translations the checkpoint has in float64."""
+    exact = copy.deepcopy(model).double() if differing else model
+    return sum(_written(StreamingSession(exact, OPTIONS), source) == found for source, found in differing)
 
 
 def _translations(model: Any, dataset: Any, pairs: Sequence[Any]) -> List[Any]:
@@ -174,8 +186,8 @@ def _translations(model: Any, dataset: Any, pairs: Sequence[Any]) -> List[Any]:
     return [results[int(pair["id"])] for pair in pairs]
 
 
-def _tokens(translator: Translator, source: Sequence[int], settings: Dict[str, Any]) -> Any:
-    session = translator.token_session(**settings)
+def _written(session: TokenSession, source: Sequence[int]) -> Any:
+    """Tokens and delays."""
     written = [one for token in source for one in session.push(token)]
     return [one.token for one in written], [one.delay for one in written]
 

@@ -8,6 +8,7 @@ import sys
 import time
 from typing import Callable, Iterable, Iterator, Optional, Sequence
 
+from ..console.errors import printable
 from .session import END, READ, WRITE, Piece, Session
 
 
@@ -61,7 +62,7 @@ class LineTranslation:
 
     def _log(self, action: str, word: str) -> None:
         if self.verbose:
-            print(action, word, file=sys.stderr, flush=True)
+            print(action, printable(word), file=sys.stderr, flush=True)
 
 
 class JsonTranslation(LineTranslation):

@@ -28,6 +28,16 @@ class Translator:
     """Translates text, or words as they arrive; any number of sessions at once, from any thread.
 
     knobs: what a session may be told, by name, with its default and range.
+
+    >>> translation = translator.translate("er hat das buch gelesen")   # a toy: word for word, wait-3
+    >>> translation.text, translation.delays
+    ('he has the book read', [3, 4, 5, 6, 6, 6])
+    >>> round(translation.latency.DAL, 2)
+    3.0
+    >>> [piece.text for piece in translator.stream(["er", "hat", "das"], k=1)]
+    ['he', ' has', ' the']
+    >>> translator.knobs["k"].default
+    3
     """
 
     def __init__(self, model: Model, source: SourceWords, target: TargetText, languages: Languages) -> None:

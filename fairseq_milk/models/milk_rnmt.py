@@ -4,12 +4,12 @@ import os
 from typing import Any, Dict, Optional, Tuple
 
 import torch
-from fairseq import checkpoint_utils, file_utils
+from fairseq import file_utils
 from fairseq.models import FairseqEncoderDecoderModel, register_model, register_model_architecture
 from torch import Tensor, nn
 
 from ..console.errors import UserError
-from ..host.model_guard import refuse_foreign
+from ..host.registration import register
 from .config import MilkRNMTConfig
 from .decoder import RNMTDecoder
 from .encoder import BidirectionalRNMTEncoder, RNMTEncoder
@@ -45,7 +45,8 @@ class MilkRNMT(FairseqEncoderDecoderModel):
     def from_pretrained(
         cls, model_name_or_path: str, checkpoint_file: str = "model.pt", data_name_or_path: str = ".", **kwargs: Any
     ) -> Any:
-        """fairseq's, which would build any model that a checkpoint names, and not just this one."""
+        """fairseq's `from_pretrained`, with a sentence for what is not there."""
+        register()
         folder = file_utils.load_archive_file(model_name_or_path)
         if folder is None:
             raise UserError(f"there is no folder or archive {model_name_or_path}")
@@ -53,7 +54,6 @@ class MilkRNMT(FairseqEncoderDecoderModel):
             path = os.path.join(folder, name)
             if not os.path.isfile(path):
                 raise UserError(f"there is no checkpoint {path}")
-            refuse_foreign(checkpoint_utils.load_checkpoint_to_cpu(path), path)
         return super().from_pretrained(folder, checkpoint_file, data_name_or_path, **kwargs)
 
     def load_state_dict(self, state_dict: Dict[str, Any], *args: Any, **kwargs: Any) -> Any:

@@ -287,14 +287,31 @@ class LayerNormLSTM(nn.Module):
         return h.transpose(0, 1), LSTMState(h_last, c_last)
 
     def step(self, x: Tensor, state: Optional[LSTMState] = None) -> LSTMState:
-        """x: (B, D) -> state after one step, as `forward` computes it, in plain operations: a trace of it is short."""
-        h, c = self.zero_state(x.size(0)) if state is None else state
+        """x: (B, D) -> state after one step: a sequence of length one, without its buffers outside of training."""
+        if torch.is_grad_enabled():
+            return self.forward(x.unsqueeze(1), state)[1]
+        state = self.zero_state(x.size(0)) if state is None else state
+        if torch.compiler.is_exporting():
+            return self._plain_step(x, state)
+        weight_x, weight_h = self.products.operand(self.weight_x), self.products.operand(self.weight_h)
+        wide, narrow = _at_least_float32(x.dtype), weight_h.dtype
+        z = torch.mm(x.to(narrow), weight_x.t()).to(wide)
+        if wide == narrow:
+            z.addmm_(state.h, weight_h.t())
+        else:
+            z.add_(torch.mm(state.h.to(narrow), weight_h.t()))
+        scale, bias = self.scale.to(wide), self.bias.to(wide)
+        h, after = _step_forward(z.view(-1, 4, self.hidden_size), state.c.to(wide), scale, bias, self.options)
+        return LSTMState(h.to(x.dtype), after.c)
+
+    def _plain_step(self, x: Tensor, state: LSTMState) -> LSTMState:
+        """The same in a few operations that change nothing in place, of which a traced graph consists."""
         options, wide = self.options, _at_least_float32(x.dtype)
-        z = self.products.linear(x, self.weight_x) + self.products.linear(h, self.weight_h)
+        z = self.products.linear(x, self.weight_x) + self.products.linear(state.h, self.weight_h)
         n = F.layer_norm(z.to(wide).view(-1, 4, self.hidden_size), (self.hidden_size,), eps=options.eps)
         gates = n * self.scale.to(wide) + self.bias.to(wide)
         i, f, o = gates[:, 1:].sigmoid().unbind(1)
-        c = f * c.to(wide) + i * gates[:, 0].tanh()
+        c = f * state.c.to(wide) + i * gates[:, 0].tanh()
         if options.cell_clip > 0:
             c = c.clamp(-options.cell_clip, options.cell_clip)
         return LSTMState((o * (c.tanh() if options.output_nonlinearity else c)).to(x.dtype), c)
