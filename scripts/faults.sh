@@ -6,8 +6,8 @@
 #   kills      20 SIGKILLs of a training, half of them in the middle of a write; the end must be that of a quiet training
 #   soak       10,000 sentences through fairseq-generate and through one `fairseq-milk stream`
 #   endless    one sentence of 100,000 tokens through `fairseq-milk stream`
-#   numerics   10,000 examples of every property in tests/test_numerics.py
-#   learning   tests/test_verb_final_learning.py as it is, and red for each of three faults in the code
+#   numerics   10,000 examples of every property in tests/unit/test_numerics.py
+#   learning   tests/commands/test_verb_final_learning.py as it is, and red for each of three faults in the code
 #   full-disk  a training on a disk of 1 MB
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -18,12 +18,12 @@ for run in "${@:-kills soak endless numerics learning}"; do
   for name in $run; do
     echo "== $name"
     case $name in
-      kills) $python -m tests.kill_training --kills 20 ;;
-      soak) $python -m tests.soak --sentences 1000 --passes 10 ;;
-      endless) $python -m tests.endless --tokens 100000 ;;
-      numerics) HYPOTHESIS_PROFILE=long $python -m pytest -q -p no:cacheprovider --timeout 0 tests/test_numerics.py ;;
-      learning) $python -m tests.learning_faults ;;
-      full-disk) $python -m tests.full_disk ;;
+      kills) $python -m tests.reliability.kill_training --kills 20 ;;
+      soak) $python -m tests.reliability.soak --sentences 1000 --passes 10 ;;
+      endless) $python -m tests.reliability.endless --tokens 100000 ;;
+      numerics) HYPOTHESIS_PROFILE=long $python -m pytest -q -p no:cacheprovider --timeout 0 tests/unit/test_numerics.py ;;
+      learning) $python -m tests.reliability.learning_faults ;;
+      full-disk) $python -m tests.reliability.full_disk ;;
       *) echo "scripts/faults.sh: there is no run '$name'" >&2 && exit 2 ;;
     esac
   done

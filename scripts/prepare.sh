@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Downloads a corpus and makes fairseq's binary data of it, into examples/RECIPE/data/PAIR. Run again, it goes on.
 #
-#   scripts/prepare.sh multi30k | wmt15_de_en | wmt14_en_fr [options]
+#   scripts/prepare.sh multi30k | europarl_de_en | wmt15_de_en | wmt14_en_fr [options]
 #
 #   --base-url ADDRESS   a mirror, file://... or a folder with the archives, instead of their public address
 #   --out FOLDER         another place            --workers N   processes (one a core)
@@ -12,7 +12,7 @@ set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 recipe=${1:-}
 if [[ ! -f $root/examples/$recipe/prepare.py ]]; then
-  echo "usage: scripts/prepare.sh multi30k | wmt15_de_en | wmt14_en_fr [options]" >&2
+  echo "usage: scripts/prepare.sh multi30k | europarl_de_en | wmt15_de_en | wmt14_en_fr [options]" >&2
   exit 2
 fi
 shift

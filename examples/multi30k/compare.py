@@ -20,7 +20,7 @@ from fairseq_milk.analysis import read_generate_log
 from fairseq_milk.console.errors import UserError
 from fairseq_milk.console.exit_codes import exit_code
 from fairseq_milk.scoring import sentence_latency
-from fairseq_milk.scoring.bootstrap import RESAMPLES, SEED, Sample, bleu_sample, central, mean_sample, resampled
+from fairseq_milk.scoring.bootstrap import RESAMPLES, SEED, Sample, central, corpus_sample, mean_sample, resampled
 from fairseq_milk.sweep.table import Result, read_results
 
 STEPS = 200  # of the mean over the lags
@@ -47,7 +47,7 @@ def curve(rows: Sequence[Result]) -> Curve:
         log = read_generate_log(row.log)
         hypotheses, references = log.texts()
         lags = [None if latency is None else latency.DAL for latency in sentence_latency(log.records)]
-        samples.append((mean_sample(lags), bleu_sample(sacrebleu.BLEU(), hypotheses, references or [])))
+        samples.append((mean_sample(lags), corpus_sample(sacrebleu.BLEU(), hypotheses, references or [])))
     dal, bleu = (
         np.concatenate([[[s.corpus_score()] for s in kind], resampled(kind, RESAMPLES, SEED)], axis=1)
         for kind in zip(*samples)

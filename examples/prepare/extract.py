@@ -52,7 +52,7 @@ def extract(bitext: Bitext, archives: Path, outputs: Tuple[Path, Path], toleranc
             f"{bitext.source} has {source.lines} lines and {bitext.target} has {target.lines}: they are not the two "
             "sides of one text"
         )
-    if abs(source.lines - bitext.lines) > tolerance * bitext.lines:
+    if bitext.lines and abs(source.lines - bitext.lines) > tolerance * bitext.lines:
         raise UserError(f"{bitext.source} has {source.lines} lines, the public release has {bitext.lines}")
     return source.lines
 

@@ -17,8 +17,8 @@ import sys
 from collections import Counter
 from functools import partial
 from pathlib import Path
+from typing import Any, List, Optional, Sequence, Tuple
 from typing import Counter as Counts
-from typing import List, Optional, Sequence, Tuple
 
 from examples.prepare import text
 from examples.prepare.download import fetch
@@ -76,13 +76,17 @@ class Preparation:
             for side, language in enumerate(self.corpus.languages):
                 raw = [self.files("raw", bitext.name)[side] for bitext in bitexts]
                 output = self.files("tok", split)[side]
-                self._map(f"tokenise {split}.{language}", partial(text.tokenise, language=language), raw, output)
+                rules = self.corpus.respell.get(language, ()) if split == "train" else ()
+                function = partial(text.tokenise, language=language, respell=rules)
+                self._map(f"tokenise {split}.{language}", rules, function, raw, output)
 
-    def _map(self, name: str, function: "partial[List[str]]", sources: Sequence[Path], output: Path) -> None:
+    def _map(
+        self, name: str, settings: Any, function: "partial[List[str]]", sources: Sequence[Path], output: Path
+    ) -> None:
         def make() -> None:
             map_lines(function, sources, output, self.workers, self.progress(name, sources))
 
-        self.steps(name, [], [output], make)
+        self.steps(name, settings, [output], make)
 
     def clean(self) -> None:
         outputs, limits = self.files("clean", "train"), (self.corpus.longest, self.corpus.ratio)
@@ -124,7 +128,8 @@ class Preparation:
         for split in SPLITS:
             sources = self.files("clean" if split == "train" else "tok", split)
             for source, output in zip(sources, self.files("bpe", split)):
-                self._map(f"segment {output.name}", partial(text.segment, codes=self.out / "codes"), [source], output)
+                function = partial(text.segment, codes=self.out / "codes")
+                self._map(f"segment {output.name}", [], function, [source], output)
 
     def binarise(self) -> Path:
         data, settings = self.out / "bin", (self.corpus.joined, self.corpus.types)
@@ -156,6 +161,10 @@ class Preparation:
         return all(abs(length.deviation) <= TOLERANCE for length in found)
 
 
+def with_pairs(bitext: Bitext) -> str:
+    return f"{bitext.name} ({bitext.lines:,} pairs)" if bitext.lines else bitext.name
+
+
 def describe(corpus: Corpus, base: str, line: Line) -> None:
     """What --dry-run prints."""
     line.say(f"from {base}:")
@@ -163,7 +172,7 @@ def describe(corpus: Corpus, base: str, line: Line) -> None:
         size = "size unknown" if archive.size is None else f"{archive.size / 1e6:.0f} MB"
         line.say(f"  {archive.path} ({size}{', ' + archive.digest.partition(':')[0] if archive.digest else ''})")
     for split, bitexts in corpus.splits().items():
-        line.say(f"{split}: " + ", ".join(f"{bitext.name} ({bitext.lines:,} pairs)" for bitext in bitexts))
+        line.say(f"{split}: " + ", ".join(map(with_pairs, bitexts)))
     line.say(f"Moses tokens, training pairs of 1 to {corpus.longest} words and a ratio of {corpus.ratio:g} at most")
     dictionaries = "one dictionary" if corpus.joined else "two dictionaries"
     types = f" of {corpus.types} types" if corpus.types else ""

@@ -18,7 +18,7 @@ class Bitext(NamedTuple):
     """Two files of which line n of one is the translation of line n of the other.
 
     name: of the text files that are made of them.  source, target: ARCHIVE, or ARCHIVE!MEMBER of a tar archive; a
-    member may be compressed (.gz) or marked up (.sgm).  lines: of each in the public release.
+    member may be compressed (.gz) or marked up (.sgm).  lines: of each in the public release; 0: not known.
     """
 
     name: str
@@ -38,6 +38,7 @@ class Corpus(NamedTuple):
     joined:     one dictionary for both languages
     types:      of the dictionary, most frequent first; 0: all
     longest, ratio: a training pair has 1 to `longest` words on each side, and at most `ratio` times as many on one
+    respell:    by language, regular expressions and what replaces them in the training text
     pairs:      about how many the paper has after cleaning; 0: it does not say
     full_read:  the paper's DAL of a system that reads everything first, by split: the mean length of its sources
     """
@@ -56,6 +57,7 @@ class Corpus(NamedTuple):
     learn_from: int = 1
     longest: int = 250
     ratio: float = 9.0
+    respell: Mapping[str, Tuple[Tuple[str, str], ...]] = {}
     pairs: int = 0
     full_read: Mapping[str, float] = {}
 

@@ -1,12 +1,13 @@
 """What is done to the text: Moses tokenisation, cleaning, joint BPE.  Each a function of lines."""
 
 import io
+import re
 import sys
 from collections import Counter
 from contextlib import nullcontext, redirect_stderr
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, List, TextIO
+from typing import Any, List, Sequence, TextIO, Tuple
 from typing import Counter as Counts
 
 from sacremoses import MosesTokenizer
@@ -24,8 +25,13 @@ def moses(language: str) -> Any:
     return MosesTokenizer(language)
 
 
-def tokenise(lines: List[str], language: str) -> List[str]:
-    """As tokenizer.perl -no-escape, and fairseq's --tokenizer moses --moses-no-dash-splits --moses-no-escape."""
+def tokenise(lines: List[str], language: str, respell: Sequence[Tuple[str, str]] = ()) -> List[str]:
+    """As tokenizer.perl -no-escape, and fairseq's --tokenizer moses --moses-no-dash-splits --moses-no-escape.
+
+    respell: regular expressions and what replaces them, applied to each line before it is cut up.
+    """
+    for pattern, replacement in respell:
+        lines = [re.sub(pattern, replacement, line) for line in lines]
     return [moses(language).tokenize(line, return_str=True, escape=False) for line in lines]
 
 

@@ -19,7 +19,7 @@ but a separable verb at its particle, and a name at the token *after* it, which 
 The target EOS is known at the source EOS, but at the last word where nothing can follow it: a final verb, a particle,
 the last slot. So that nothing can be guessed, each word has a translation of its own, and a class of which a word must
 come has at least two (adjectives and adjuncts, which may be absent, need one).
-`tests/test_verb_final_language.py` checks the delays against the enumeration of whole miniature languages.
+`tests/unit/test_verb_final_language.py` checks the delays against the enumeration of whole miniature languages.
 """
 
 import itertools

@@ -5,7 +5,7 @@ import math
 import sacrebleu
 
 from ..scoring import PAPER, sentence_latency
-from ..scoring.bootstrap import Interval, bleu_sample, interval, mean_sample
+from ..scoring.bootstrap import Interval, corpus_sample, interval, mean_sample
 from ..sweep.table import Result
 from .generate_log import GenerateLog
 
@@ -16,7 +16,7 @@ def score_log(log: GenerateLog, system: str, setting: str = "") -> Result:
     hypotheses, references = log.texts()
     quality = dal = al = ap = Interval(math.nan, math.nan, math.nan)
     if references is not None:
-        quality = interval(bleu_sample(bleu, hypotheses, references))
+        quality = interval(corpus_sample(bleu, hypotheses, references))
     if log.no_latency is None:
         sentences = sentence_latency(log.records)
         dal, al, ap = (

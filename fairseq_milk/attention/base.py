@@ -6,12 +6,13 @@ every target step; in decoding it is asked, given only what has been read, wheth
 
 import logging
 from abc import ABC, abstractmethod
-from typing import Dict, NamedTuple, Tuple
+from typing import Dict, NamedTuple, Optional, Tuple
 
 import torch
 from torch import Tensor, nn
 
 from ..functional import padding_mask
+from ..functional.product import ProductPrecision
 from .energy import AdditiveEnergy
 
 logger = logging.getLogger(__name__)
@@ -32,6 +33,7 @@ class AttentionOptions(NamedTuple):
     chunk_size: int = 8  # w of MoChA
     k: int = 6  # of wait-k
     rate: float = 1.0  # emission rate of wait-k
+    products: Optional[ProductPrecision] = None  # type of the matrix products
 
 
 class Memory(NamedTuple):

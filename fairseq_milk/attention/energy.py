@@ -1,11 +1,13 @@
 """Energies: how well a source state h_j fits the decoder state s."""
 
 import math
+from typing import Optional
 
 import torch
 from torch import Tensor, nn
 
 from ..functional import additive_energy
+from ..functional.product import ProductPrecision
 
 
 class AdditiveEnergy(nn.Module):
@@ -14,15 +16,18 @@ class AdditiveEnergy(nn.Module):
     Weights start as N(0, 1 / sqrt(fan-in)), as in the authors' codebase.
     """
 
-    def __init__(self, query_dim: int, memory_dim: int, energy_dim: int) -> None:
+    def __init__(
+        self, query_dim: int, memory_dim: int, energy_dim: int, products: Optional[ProductPrecision] = None
+    ) -> None:
         super().__init__()
+        self.products = products or ProductPrecision()
         self.w_s = nn.Parameter(torch.randn(memory_dim, energy_dim) / math.sqrt(memory_dim))
         self.w_q = nn.Parameter(torch.randn(query_dim, energy_dim) / math.sqrt(query_dim))
         self.v = nn.Parameter(torch.randn(energy_dim) / math.sqrt(energy_dim))
 
     def project(self, h: Tensor) -> Tensor:
         """W_s h, once for every source state.  (..., memory_dim) -> (..., energy_dim)."""
-        return h @ self.w_s
+        return self.products.linear(h, self.w_s.t())
 
     def query(self, s: Tensor) -> Tensor:
         """W_q s, once for every target step.  (B, query_dim) -> (B, energy_dim)."""
@@ -43,8 +48,16 @@ class MonotonicEnergy(AdditiveEnergy):
     r / pace and g / pace, and so move `pace` times as fast.
     """
 
-    def __init__(self, query_dim: int, memory_dim: int, energy_dim: int, bias: float, pace: float) -> None:
-        super().__init__(query_dim, memory_dim, energy_dim)
+    def __init__(
+        self,
+        query_dim: int,
+        memory_dim: int,
+        energy_dim: int,
+        bias: float,
+        pace: float,
+        products: Optional[ProductPrecision] = None,
+    ) -> None:
+        super().__init__(query_dim, memory_dim, energy_dim, products)
         self.pace = pace
         self.b = nn.Parameter(torch.zeros(energy_dim))
         self.g = nn.Parameter(torch.tensor(1 / math.sqrt(energy_dim) / pace))

@@ -23,7 +23,12 @@ class BernoulliHead(MonotonicEnergy):
 
     def __init__(self, options: AttentionOptions) -> None:
         super().__init__(
-            options.query_dim, options.memory_dim, options.energy_dim, options.energy_bias, options.head_pace
+            options.query_dim,
+            options.memory_dim,
+            options.energy_dim,
+            options.energy_bias,
+            options.head_pace,
+            options.products,
         )
         self.final_noise, self.noise_ramp = options.noise, options.noise_ramp
         self.noise = options.noise

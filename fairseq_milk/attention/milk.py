@@ -25,7 +25,7 @@ class MilkAttention(SimultaneousAttention):
     def __init__(self, options: AttentionOptions) -> None:
         super().__init__()
         self.head = BernoulliHead(options)
-        self.soft_energy = AdditiveEnergy(options.query_dim, options.memory_dim, options.energy_dim)
+        self.soft_energy = AdditiveEnergy(options.query_dim, options.memory_dim, options.energy_dim, options.products)
 
     def expected(
         self, s: Tensor, memory: Memory, state: AttentionState, hard: bool

@@ -27,7 +27,7 @@ class MochaAttention(SimultaneousAttention):
         if options.chunk_size < 1:
             raise ValueError(f"the chunk size of MoChA must be at least 1, got {options.chunk_size}")
         self.head = BernoulliHead(options)
-        self.soft_energy = AdditiveEnergy(options.query_dim, options.memory_dim, options.energy_dim)
+        self.soft_energy = AdditiveEnergy(options.query_dim, options.memory_dim, options.energy_dim, options.products)
         self.chunk_size = options.chunk_size
 
     def expected(

@@ -26,7 +26,7 @@ class SoftAttention(SimultaneousAttention):
 
     def __init__(self, options: AttentionOptions) -> None:
         super().__init__()
-        self.soft_energy = AdditiveEnergy(options.query_dim, options.memory_dim, options.energy_dim)
+        self.soft_energy = AdditiveEnergy(options.query_dim, options.memory_dim, options.energy_dim, options.products)
 
     def expected(
         self, s: Tensor, memory: Memory, state: AttentionState, hard: bool

@@ -24,7 +24,7 @@ class WaitKAttention(SimultaneousAttention):
     def __init__(self, options: AttentionOptions) -> None:
         super().__init__()
         wait_k_delay(options.k, 1, options.rate)  # refuses a k or rate out of range
-        self.soft_energy = AdditiveEnergy(options.query_dim, options.memory_dim, options.energy_dim)
+        self.soft_energy = AdditiveEnergy(options.query_dim, options.memory_dim, options.energy_dim, options.products)
         self.k = options.k
         self.rate = options.rate
 

@@ -9,7 +9,7 @@ import sacrebleu
 
 from ..analysis import GenerateLog, read_generate_log
 from ..scoring import CONVENTIONS, PAPER, Convention, Latency, sentence_latency, summarise
-from ..scoring.bootstrap import RESAMPLES, SEED, Sample, bleu_sample, difference, interval, mean_sample
+from ..scoring.bootstrap import RESAMPLES, SEED, Sample, corpus_sample, difference, interval, mean_sample
 from ..scoring.latency import LENGTHS, UNITS
 
 MOST_RESAMPLES = 10**6  # minutes
@@ -95,7 +95,7 @@ def _score(log: GenerateLog, bleu: sacrebleu.BLEU, chosen: Optional[Convention])
     rows: List[Dict[str, Any]] = []
     hypotheses, references = log.texts()
     if references is not None:
-        samples["BLEU"] = bleu_sample(bleu, hypotheses, references)
+        samples["BLEU"] = corpus_sample(bleu, hypotheses, references)
     if log.no_latency is not None:
         if chosen is not None:
             raise ValueError(log.no_latency)

@@ -129,7 +129,7 @@ class LatencyAugmentedCriterion(LabelSmoothedCrossEntropyCriterion):
         target, output = sample["target"][:, self.ignore_prefix_size :].flatten(), model.decoder.output
         words = target.ne(self.padding_idx).byte().argsort(descending=True)[: sample["ntokens"]]
         features = output.project(features[:, self.ignore_prefix_size :].flatten(0, 1).index_select(0, words))
-        return label_smoothed_nll(features, output.weight, output.bias, target[words], self.eps, self.padding_idx)
+        return label_smoothed_nll(features, output.factor(), output.bias, target[words], self.eps, self.padding_idx)
 
     def _latency(self, extra: Dict[str, Tensor], target: Tensor) -> Tuple[Dict[str, Any], Tensor]:
         """Sums over the batch: what is logged of the schedule, and C(g)."""

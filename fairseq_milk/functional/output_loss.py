@@ -65,41 +65,42 @@ def _run(
     q = 1.0 - eps - eps_each
     keep = target.ne(ignore_index).unsqueeze(1)
     target = target.unsqueeze(1).masked_fill(~keep, 0)  # any valid word for an ignored row
-    wide = at_least_float32(features).dtype
-    scale = FLOAT16_SCALE if features.dtype == torch.float16 else 1.0
+    wide, narrow = at_least_float32(features).dtype, weight.dtype
+    scale = FLOAT16_SCALE if narrow == torch.float16 else 1.0
     weight_sum = weight.sum(0, dtype=wide)  # (D,)
     bias_sum = weight_sum.new_zeros(()) if bias is None else bias.sum(dtype=wide)
     logit_sum = torch.mv(features.to(wide), weight_sum).unsqueeze(1) + bias_sum  # (N, 1)
 
+    factors = features.to(narrow)
     gradients: Optional[Gradients] = None
     if training:
-        kept = features * keep
+        kept = factors * keep
         dfeatures = weight_sum.mul(-eps_each).repeat(features.size(0), 1)
-        dweight = kept.sum(0, dtype=wide).mul_(-eps_each).repeat(vocabulary, 1)
+        dweight = (features * keep).sum(0, dtype=wide).mul_(-eps_each).repeat(vocabulary, 1)
         dbias = keep.sum().to(wide).mul_(-eps_each).repeat(vocabulary)
         gradients = dfeatures, dweight, dbias
 
     loss, nll, correct = weight_sum.new_zeros(()), weight_sum.new_zeros(()), keep.new_zeros((), dtype=torch.long)
-    logits_buffer = features.new_empty(min(chunk, features.size(0)), vocabulary)
+    logits_buffer = factors.new_empty(min(chunk, features.size(0)), vocabulary)
     p_buffer = torch.empty_like(logits_buffer, dtype=wide)
     for start in range(0, features.size(0), chunk):
         rows = slice(start, start + chunk)
         n, y = keep[rows].size(0), target[rows]
-        logits = torch.mm(features[rows], weight.t(), out=logits_buffer[:n])
+        logits = torch.mm(factors[rows], weight.t(), out=logits_buffer[:n]).to(wide)
         if bias is not None:
             logits += bias
-        p = torch.softmax(logits.to(wide), dim=-1, out=p_buffer[:n])
+        p = torch.softmax(logits, dim=-1, out=p_buffer[:n])
         top, l_y = logits.amax(-1, keepdim=True), logits.gather(1, y)
-        z = top.to(wide) - p.amax(-1, keepdim=True).log()  # max_v P = exp(max_v l - Z), never below 1 / V
+        z = top - p.amax(-1, keepdim=True).log()  # max_v P = exp(max_v l - Z), never below 1 / V
         loss += (z - q * l_y - eps_each * logit_sum[rows]).mul_(keep[rows]).sum()
         nll += (z - l_y).mul_(keep[rows]).sum()
         correct += (l_y.ge(top) & keep[rows]).sum()
         if gradients is not None:
             p.scatter_add_(1, y, torch.full_like(z, -q))
-            k = (p if scale == 1.0 else p.mul_(scale)).to(features.dtype)
+            k = (p if scale == 1.0 else p.mul_(scale)).to(narrow)
             _accumulate(dfeatures[rows], k, weight, scale)
             _accumulate(dweight, k.t(), kept[rows], scale)
-            _accumulate(dbias.unsqueeze(1), k.t(), keep[rows].to(k.dtype), scale)
+            dbias.addmv_(p.t(), keep[rows].squeeze(1).to(wide), alpha=1.0 / scale)
     if gradients is not None:
         dfeatures.mul_(keep)
     return OutputLoss(loss, nll, correct), gradients
@@ -154,6 +155,7 @@ def label_smoothed_nll(
     """Output projection and label-smoothed NLL of N rows, summed, as fairseq's `label_smoothed_nll_loss`.
 
     features: (N, D); weight: (V, D); bias: (V,) or None; target: (N,), rows with `ignore_index` count nothing.
+              Products are computed in the type of `weight`, everything else in float32 or better.
     eps:      probability mass spread over the words other than the target.
     chunk:    rows at a time; the price in memory is two (chunk, V) buffers and the gradient of weight.
     Returns loss, nll (float32 or better) and the number of correct rows (integer), each of shape ().

@@ -17,6 +17,7 @@ from torch.nn import functional as F  # noqa: N812
 
 from ..attention import Memory, build_attention
 from ..console.errors import UserError
+from ..functional.product import ProductPrecision
 from ..modules import LayerNormLSTM, LSTMState
 from .config import MilkRNMTConfig
 from .encoder import RESIDUAL_FROM, EncoderOut
@@ -35,8 +36,11 @@ class DecoderState(NamedTuple):
 class OutputLayer(nn.Module):
     """logits = W f + b.  With a shared embedding W is the embedding, after a projection to its size."""
 
-    def __init__(self, features: int, words: int, embedding: Optional[nn.Embedding]) -> None:
+    def __init__(
+        self, features: int, words: int, embedding: Optional[nn.Embedding], products: ProductPrecision
+    ) -> None:
         super().__init__()
+        self.products = products
         shared = embedding is not None
         self.projection = nn.Linear(features, embedding.embedding_dim, bias=False) if embedding is not None else None
         self.weight = embedding.weight if embedding is not None else nn.Parameter(torch.empty(words, features))
@@ -46,25 +50,33 @@ class OutputLayer(nn.Module):
 
     def project(self, features: Tensor) -> Tensor:
         """What the weight is multiplied with.  (..., features) -> (..., weight.size(1))."""
-        return features if self.projection is None else self.projection(features)
+        return features if self.projection is None else self.products.linear(features, self.projection.weight)
+
+    def factor(self) -> Tensor:
+        """The weight as a factor of a product.  (words, weight.size(1))."""
+        return self.products.operand(self.weight)
 
     def forward(self, features: Tensor) -> Tensor:
-        return F.linear(self.project(features), self.weight, self.bias)
+        return self.products.linear(self.project(features), self.weight, self.bias)
 
 
 class RNMTDecoder(FairseqIncrementalDecoder):
-    def __init__(self, cfg: MilkRNMTConfig, dictionary: Any, embedding: nn.Embedding) -> None:
+    def __init__(
+        self, cfg: MilkRNMTConfig, dictionary: Any, embedding: nn.Embedding, products: ProductPrecision
+    ) -> None:
         super().__init__(dictionary)
         self.dropout = cfg.dropout
         self.embedding = embedding
-        self.attention = build_attention(str(cfg.attention), cfg.attention_options())
+        self.attention = build_attention(str(cfg.attention), cfg.attention_options(products))
         sizes = [cfg.embed_dim] + [cfg.hidden_size] * (cfg.decoder_layers - 1)
         self.layers = nn.ModuleList(
-            LayerNormLSTM(size + cfg.hidden_size, cfg.hidden_size, cfg.output_nonlinearity, cfg.cell_clip)
+            LayerNormLSTM(
+                size + cfg.hidden_size, cfg.hidden_size, cfg.output_nonlinearity, cfg.cell_clip, products=products
+            )
             for size in sizes
         )
         shared = cfg.share_decoder_input_output_embed or cfg.share_all_embeddings
-        self.output = OutputLayer(2 * cfg.hidden_size, len(dictionary), embedding if shared else None)
+        self.output = OutputLayer(2 * cfg.hidden_size, len(dictionary), embedding if shared else None, products)
 
     # ---- teacher forcing ----------------------------------------------------------------------------------------
 

@@ -7,6 +7,7 @@ from fairseq.models import FairseqEncoder
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
+from ..functional.product import ProductPrecision
 from ..modules import LayerNormLSTM, LSTMState
 from .config import MilkRNMTConfig
 
@@ -26,17 +27,23 @@ class RNMTEncoder(FairseqEncoder):
 
     incremental = True  # False: it needs the whole source
 
-    def __init__(self, cfg: MilkRNMTConfig, dictionary: Any, embedding: nn.Embedding) -> None:
+    def __init__(
+        self, cfg: MilkRNMTConfig, dictionary: Any, embedding: nn.Embedding, products: ProductPrecision
+    ) -> None:
         super().__init__(dictionary)
+        self.products = products
         self.padding_idx = dictionary.pad()
         self.dropout = cfg.dropout
         self.embedding = embedding
-        sizes = [cfg.embed_dim] + [cfg.hidden_size] * (cfg.encoder_layers - 1)
-        self.layers = nn.ModuleList(self.build_layer(cfg, size) for size in sizes)
+        self.layers = self.build_stack(cfg, cfg.hidden_size)
 
-    @staticmethod
-    def build_layer(cfg: MilkRNMTConfig, input_size: int) -> LayerNormLSTM:
-        return LayerNormLSTM(input_size, cfg.hidden_size, cfg.output_nonlinearity, cfg.cell_clip)
+    def build_stack(self, cfg: MilkRNMTConfig, fed: int) -> nn.ModuleList:
+        """A stack of layers.  fed: what a layer gets from the one below."""
+        sizes = [cfg.embed_dim] + [fed] * (cfg.encoder_layers - 1)
+        return nn.ModuleList(
+            LayerNormLSTM(size, cfg.hidden_size, cfg.output_nonlinearity, cfg.cell_clip, products=self.products)
+            for size in sizes
+        )
 
     def forward(self, src_tokens: Tensor, src_lengths: Optional[Tensor] = None, **unused: Any) -> EncoderOut:
         """src_tokens: (B, J), padded on either side (fairseq-interactive always pads on the left)."""
@@ -74,11 +81,12 @@ class BidirectionalRNMTEncoder(RNMTEncoder):
 
     incremental = False
 
-    def __init__(self, cfg: MilkRNMTConfig, dictionary: Any, embedding: nn.Embedding) -> None:
-        super().__init__(cfg, dictionary, embedding)
-        sizes = [cfg.embed_dim] + [2 * cfg.hidden_size] * (cfg.encoder_layers - 1)
-        self.layers = nn.ModuleList(self.build_layer(cfg, size) for size in sizes)
-        self.backward_layers = nn.ModuleList(self.build_layer(cfg, size) for size in sizes)
+    def __init__(
+        self, cfg: MilkRNMTConfig, dictionary: Any, embedding: nn.Embedding, products: ProductPrecision
+    ) -> None:
+        super().__init__(cfg, dictionary, embedding, products)
+        self.layers = self.build_stack(cfg, 2 * cfg.hidden_size)
+        self.backward_layers = self.build_stack(cfg, 2 * cfg.hidden_size)
         self.projection = nn.Linear(2 * cfg.hidden_size, cfg.hidden_size)
 
     def encode(self, x: Tensor, lengths: Tensor) -> Tensor:
@@ -86,7 +94,7 @@ class BidirectionalRNMTEncoder(RNMTEncoder):
             reverse = reversed_in_length(backwards(reversed_in_length(x, lengths))[0], lengths)
             y = self._drop(torch.cat((forwards(x)[0], reverse), dim=-1))
             x = x + y if index >= RESIDUAL_FROM else y
-        return self.projection(x)
+        return self.products.linear(x, self.projection.weight, self.projection.bias)
 
     def step(self, tokens: Tensor, states: Optional[List[LSTMState]]) -> Tuple[Tensor, List[LSTMState]]:
         raise NotImplementedError("a bidirectional encoder cannot read token by token")

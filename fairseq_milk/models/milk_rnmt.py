@@ -32,7 +32,14 @@ class MilkRNMT(FairseqEncoderDecoderModel):
         embedding = PacedEmbedding(target, *sizes)
         source_embedding = embedding if options.share_all_embeddings else PacedEmbedding(source, *sizes)
         encoder_class = BidirectionalRNMTEncoder if options.encoder_bidirectional else RNMTEncoder
-        return cls(encoder_class(options, source, source_embedding), RNMTDecoder(options, target, embedding))
+        products = options.products()
+        encoder = encoder_class(options, source, source_embedding, products)
+        return cls(encoder, RNMTDecoder(options, target, embedding, products))
+
+    def train(self, mode: bool = True) -> Any:
+        """fairseq calls this before every update.  Evaluation computes its products in float32."""
+        self.decoder.output.products.use(self.decoder.output.weight.device, mode)
+        return super().train(mode)
 
     @classmethod
     def from_pretrained(

@@ -40,9 +40,10 @@ from typing import Any, List, NamedTuple, Optional, Tuple
 
 import torch
 import torch.nn as nn
-import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import once_differentiable
+
+from ..functional.product import ProductPrecision
 
 INIT_RANGE = 0.04  # RNMT+: every matrix from Uniform(-0.04, 0.04)
 
@@ -144,18 +145,18 @@ def _run(
     training: bool,
 ) -> _Trace:
     steps, batch, hidden = x.size(0), x.size(1), weight_h.size(1)
-    wide = _at_least_float32(x.dtype)
-    z = torch.mm(x.reshape(steps * batch, x.size(2)), weight_x.t()).to(wide).view(steps, batch, 4, hidden)
+    wide, narrow = _at_least_float32(x.dtype), weight_h.dtype
+    z = torch.mm(x.reshape(steps * batch, x.size(2)).to(narrow), weight_x.t()).to(wide).view(steps, batch, 4, hidden)
     hs = x.new_empty(steps + 1, batch, hidden)
     hs[0] = h0
     scale, bias = scale.to(wide), bias.to(wide)
     trace = _Trace(hs, [c0.to(wide)], z, [])
     for t in range(steps):
         z_t = z[t].view(batch, 4 * hidden)
-        if wide == x.dtype:
+        if wide == narrow:
             z_t.addmm_(hs[t], weight_h.t())
         else:
-            z_t.add_(torch.mm(hs[t], weight_h.t()))
+            z_t.add_(torch.mm(hs[t].to(narrow), weight_h.t()))
         c_prev = trace.cs[-1]
         h, step = _step_forward(z[t], c_prev, scale, bias, options)
         c = step.c
@@ -197,7 +198,7 @@ class _Layer(torch.autograd.Function):
         ctx.trace = None
         if trace is None:
             trace = _run(x, h0, c0, padding, weight_x, weight_h, scale, bias, ctx.options, True)
-        dz, scale = trace.gates, scale.to(trace.gates.dtype)
+        dz, scale, narrow = trace.gates, scale.to(trace.gates.dtype), weight_h.dtype
         steps, batch, _, hidden = dz.shape
         dscale, dbias = torch.zeros_like(dz[0]), torch.zeros_like(dz[0])
         dh = x.new_zeros(batch, hidden) if dh_last is None else dh_last
@@ -214,16 +215,16 @@ class _Layer(torch.autograd.Function):
             torch.mul(dz_over_r, step.r, out=dz[t])
             dscale.addcmul_(da, step.n)
             dbias.add_(da)
-            dh = torch.mm(dz[t].view(batch, 4 * hidden).to(x.dtype), weight_h)
+            dh = torch.mm(dz[t].view(batch, 4 * hidden).to(narrow), weight_h).to(x.dtype)
             if dh_skip is not None:
                 dh = dh.add_(dh_skip)
             if dc_skip is not None:
                 dc = dc.add_(dc_skip)
-        dz = dz.view(steps * batch, 4 * hidden).to(x.dtype)
+        dz = dz.view(steps * batch, 4 * hidden).to(narrow)
         needs = ctx.needs_input_grad
-        dx = torch.mm(dz, weight_x).view_as(x) if needs[0] else None
-        dweight_x = torch.mm(dz.t(), x.reshape(steps * batch, x.size(2))) if needs[4] else None
-        dweight_h = torch.mm(dz.t(), hs[:-1].view(steps * batch, hidden)) if needs[5] else None
+        dx = torch.mm(dz, weight_x).to(x.dtype).view_as(x) if needs[0] else None
+        dweight_x = torch.mm(dz.t(), x.reshape(steps * batch, x.size(2)).to(narrow)) if needs[4] else None
+        dweight_h = torch.mm(dz.t(), hs[:-1].view(steps * batch, hidden).to(narrow)) if needs[5] else None
         return dx, dh, dc, None, dweight_x, dweight_h, dscale.sum(0), dbias.sum(0), None, None
 
 
@@ -243,8 +244,10 @@ class LayerNormLSTM(nn.Module):
         output_nonlinearity: bool = False,
         cell_clip: float = 10.0,
         eps: float = 1e-6,
+        products: Optional[ProductPrecision] = None,
     ) -> None:
         super().__init__()
+        self.products = products or ProductPrecision()
         self.input_size = input_size
         self.hidden_size = hidden_size
         self.options = _Options(output_nonlinearity, cell_clip, eps)
@@ -274,7 +277,8 @@ class LayerNormLSTM(nn.Module):
         """
         state = self.zero_state(x.size(0)) if state is None else state
         pad = None if padding is None else padding.t().unsqueeze(2)
-        parameters = (self.weight_x, self.weight_h, self.scale, self.bias)
+        weights = self.products.operand(self.weight_x), self.products.operand(self.weight_h)
+        parameters = (*weights, self.scale, self.bias)
         training = torch.is_grad_enabled()
         h, h_last, c_last = _Layer.apply(x.transpose(0, 1), *state, pad, *parameters, self.options, training)
         return h.transpose(0, 1), LSTMState(h_last, c_last)
@@ -309,7 +313,8 @@ class _Recurrent(torch.autograd.Function):
         dweight = None
         if ctx.needs_input_grad[1] and ctx.inputs:
             taken = dz[: len(ctx.inputs)]
-            dweight = torch.mm(taken.reshape(-1, dz.size(-1)).t(), torch.cat(ctx.inputs, dim=0))
+            inputs = torch.cat(ctx.inputs, dim=0)
+            dweight = torch.mm(taken.reshape(-1, dz.size(-1)).to(inputs.dtype).t(), inputs)
         return dz, dweight, None
 
 
@@ -329,15 +334,18 @@ class _LoopStep(torch.autograd.Function):
         options: _Options,
         inputs: Optional[List[Tensor]],
     ) -> Tuple[Tensor, Tensor]:
-        fed_h = torch.cat([fed, h], dim=1)
+        fed_h = torch.cat([fed, h], dim=1).to(weight.dtype)
         wide = _at_least_float32(projected.dtype)
-        z = torch.addmm(projected, fed_h, weight.t()).to(wide).view(h.size(0), 4, -1)
+        if projected.dtype == weight.dtype:
+            z = torch.addmm(projected, fed_h, weight.t()).to(wide).view(h.size(0), 4, -1)
+        else:
+            z = torch.add(projected, torch.mm(fed_h, weight.t())).view(h.size(0), 4, -1)
         scale = scale.to(wide)
         h_new, step = _step_forward(z, c.to(wide), scale, bias.to(wide), options)
         if inputs is not None:
             inputs.append(fed_h)
             ctx.save_for_backward(c, weight, scale, *step)
-            ctx.options, ctx.fed_size = options, fed.size(1)
+            ctx.options, ctx.fed_size, ctx.dtype = options, fed.size(1), h.dtype
             ctx.set_materialize_grads(False)
         return h_new.to(h.dtype), step.c
 
@@ -348,8 +356,8 @@ class _LoopStep(torch.autograd.Function):
         step = _Step(*saved)
         dh = torch.zeros_like(step.c) if dh is None else dh.to(scale.dtype)
         da, dz_over_r, dc = _step_backward(dh, dc, step, c_prev, scale, ctx.options)
-        dz = dz_over_r.mul_(step.r).view(dh.size(0), -1).to(weight.dtype)
-        dfed, dh = torch.mm(dz, weight).tensor_split([ctx.fed_size], dim=1)
+        dz = dz_over_r.mul_(step.r).view(dh.size(0), -1).to(ctx.dtype)
+        dfed, dh = torch.mm(dz.to(weight.dtype), weight).to(ctx.dtype).tensor_split([ctx.fed_size], dim=1)
         return dz, dfed, dh, dc, None, da.mul(step.n).sum(0), da.sum(0), None, None
 
 
@@ -366,11 +374,11 @@ class LSTMLoop:
 
     def __init__(self, lstm: LayerNormLSTM, known: Tensor) -> None:
         k = known.size(-1)
-        weight = torch.cat([lstm.weight_x[:, k:], lstm.weight_h], dim=1)
+        weight = lstm.products.operand(torch.cat([lstm.weight_x[:, k:], lstm.weight_h], dim=1))
         self.lstm = lstm
         self.weight = weight.detach()
         self.inputs: Optional[List[Tensor]] = None
-        projected = F.linear(known.transpose(0, 1), lstm.weight_x[:, :k])
+        projected = lstm.products.linear(known.transpose(0, 1), lstm.weight_x[:, :k])
         if torch.is_grad_enabled():
             self.inputs = []
             projected = _Recurrent.apply(projected, weight, self.inputs)

@@ -1,6 +1,6 @@
-"""Latency with a signature, and BLEU with its own.
+"""Records of translated sentences and their scores, each with a signature.
 
-Functions on records, which need torch alone; `scoring.scorer` is the fairseq scorer on top of them.
+What is imported here needs torch alone.  `scoring.score` adds sacreBLEU, `scoring.scorer` is the fairseq scorer.
 """
 
 from .latency import (
@@ -18,15 +18,13 @@ from .latency import (
     summarise,
     to_convention,
 )
-from .records import LATENCY, LatencyLog, Markers, Record, find_markers, join_words
+from .records import Markers, Record, find_markers, join_words
 
 __all__ = [
     "CONVENTIONS",
     "Convention",
     "CorpusLatency",
-    "LATENCY",
     "Latency",
-    "LatencyLog",
     "Markers",
     "PAPER",
     "Record",

@@ -4,12 +4,11 @@ A corpus score is a function of sums over sentences, so a resample is a vector o
 resamples is one matrix product.
 """
 
-from typing import Callable, List, NamedTuple, Optional, Sequence
+from typing import Any, Callable, List, NamedTuple, Optional, Sequence
 
 import numpy as np
-import sacrebleu
+from sacrebleu.metrics.base import Metric
 
-Score = Callable[[np.ndarray], float]  # from the summed statistics of a corpus
 RESAMPLES, SEED = 1000, 12345  # of every interval that is not asked for with others
 BLOCK = 1000  # resamples at a time: the memory does not grow with their number
 
@@ -32,13 +31,23 @@ class Difference(NamedTuple):
 
 
 class Sample(NamedTuple):
-    """What a corpus score needs of each sentence.  statistics: (sentences, n)."""
+    """What a corpus score needs of each sentence.
+
+    statistics: (sentences, n).  result: from their sum to the score, a number or sacreBLEU's object with its parts.
+    """
 
     statistics: np.ndarray
-    score: Score
+    result: Callable[[np.ndarray], Any]
+
+    def score(self, total: np.ndarray) -> float:
+        result = self.result(total)
+        return float(getattr(result, "score", result))
 
     def corpus_score(self) -> float:
         return self.score(self.statistics.sum(0))
+
+    def corpus_result(self) -> Any:
+        return self.result(self.statistics.sum(0))
 
 
 def mean_sample(values: Sequence[Optional[float]]) -> Sample:
@@ -47,20 +56,13 @@ def mean_sample(values: Sequence[Optional[float]]) -> Sample:
     return Sample(statistics, lambda total: float(total[0] / total[1]) if total[1] else float("nan"))
 
 
-def bleu_sample(bleu: sacrebleu.BLEU, hypotheses: Sequence[str], references: Sequence[str]) -> Sample:
-    """BLEU of a corpus with one reference; the statistics are the n-gram counts and the lengths."""
-    scores = [bleu.corpus_score([hypothesis], [[reference]]) for hypothesis, reference in zip(hypotheses, references)]
-    statistics = np.array([[s.sys_len, s.ref_len, *s.counts, *s.totals] for s in scores], dtype=np.float64)
+def corpus_sample(metric: Metric, hypotheses: Sequence[str], references: Sequence[str]) -> Sample:
+    """BLEU or chrF of a corpus with one reference; the statistics are the n-gram counts and the lengths.
 
-    def score(total: np.ndarray) -> float:
-        counts: List[int] = [round(value) for value in total.tolist()]
-        n = bleu.max_ngram_order
-        return bleu.compute_bleu(
-            counts[2 : 2 + n], counts[2 + n :], counts[0], counts[1], bleu.smooth_method, bleu.smooth_value,
-            bleu.effective_order, n,
-        ).score  # fmt: skip
-
-    return Sample(statistics, score)
+    sacreBLEU's own significance tests resample by the same two methods, which every metric of it has.
+    """
+    statistics = np.array(metric._extract_corpus_statistics(hypotheses, [references]), dtype=np.float64)
+    return Sample(statistics, lambda total: metric._compute_score_from_stats([round(n) for n in total.tolist()]))
 
 
 def interval(sample: Sample, resamples: int = RESAMPLES, seed: int = SEED) -> Interval:

@@ -46,6 +46,13 @@ class Convention:
         """For example unit:subword|eos:yes|len:hyp|version:0.1.0."""
         return f"unit:{self.unit}|eos:{'yes' if self.eos else 'no'}|len:{self.length[:3]}|version:{__version__}"
 
+    @classmethod
+    def from_signature(cls, signature: str) -> "Convention":
+        """The convention that has this signature, of whatever version."""
+        parts = dict(part.split(":", 1) for part in signature.split("|"))
+        length = next(name for name in LENGTHS if name.startswith(parts["len"]))
+        return cls(parts["unit"], parts["eos"] == "yes", length)
+
 
 # The paper's "tokens" are those of its BPE.  It forces the head to stop "when it reaches the EOS token, p_{i,|x|} = 1":
 # |x| counts the source EOS.  Whether |y| counts EOS, and whether y is the hypothesis, is not said; chosen: yes, as in

@@ -93,33 +93,6 @@ def _is_matrix(rows: object) -> bool:
     return isinstance(rows, list) and all(isinstance(row, list) and all(map(_is_finite, row)) for row in rows)
 
 
-class LatencyLog:
-    """The records of the generation under way: the task adds to it, the scorer reads it.
-
-    fairseq gives a scorer strings only, so the delays take this way round.  `clear` starts a new list and leaves the
-    old one to whoever holds it: a scorer of an earlier generation in the same process keeps its own figures.  Add to it
-    from generation, not from validation during training, where nothing clears it.
-    """
-
-    scoring: Any = None  # the scorer that reads it, if it is ours: its `convention` and `bleu`
-
-    def __init__(self) -> None:
-        self._records: List[Record] = []
-
-    @property
-    def records(self) -> List[Record]:
-        return self._records
-
-    def add(self, record: Record) -> None:
-        self._records.append(record)
-
-    def clear(self, scoring: Any = None) -> None:
-        self._records, self.scoring = [], scoring
-
-
-LATENCY = LatencyLog()
-
-
 class Markers(NamedTuple):
     """How the subwords of each side are marked: `BPE`, `SENTENCEPIECE`, or None where every token is a word."""
 

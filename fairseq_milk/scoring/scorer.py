@@ -3,13 +3,14 @@
 from dataclasses import dataclass, field
 from typing import Any
 
-import sacrebleu
 from fairseq.dataclass import ChoiceEnum
-from fairseq.scoring import register_scorer
-from fairseq.scoring.bleu import SacrebleuConfig, SacrebleuScorer
+from fairseq.scoring import BaseScorer, register_scorer
+from fairseq.scoring.bleu import SacrebleuConfig
 
-from .latency import LENGTHS, UNITS, Convention, corpus_latency
-from .records import LATENCY
+from .latency import LENGTHS, UNITS, Convention
+from .recorder import Recorder
+from .records import Record
+from .score import Metrics, Score, score_records
 
 
 @dataclass
@@ -26,38 +27,28 @@ class SimultaneousScorerConfig(SacrebleuConfig):
 
 
 @register_scorer("simultaneous", dataclass=SimultaneousScorerConfig)
-class SimultaneousScorer(SacrebleuScorer):
-    """BLEU of the strings that fairseq-generate adds, latency of the records that the task adds to `LATENCY`.
-
-    Building one starts a new generation: `LATENCY` is cleared, and this scorer keeps the list that is filled next.
-    """
+class SimultaneousScorer(BaseScorer):
+    """Formats the score of the recorder that our task fills; of another task, BLEU of the strings alone."""
 
     def __init__(self, cfg: Any) -> None:
         super().__init__(cfg)
-        # fairseq's scorer tokenises beforehand, which leaves "tok:none" in the signature; here sacreBLEU does it.
         tokenizer = "char" if cfg.sacrebleu_char_level else str(cfg.sacrebleu_tokenizer)
-        self.bleu = sacrebleu.BLEU(tokenize=tokenizer, lowercase=cfg.sacrebleu_lowercase)
-        self.convention = Convention(str(cfg.latency_unit), str(cfg.latency_eos) == "yes", str(cfg.latency_length))
-        LATENCY.clear(scoring=self)
-        self.records = LATENCY.records
+        convention = Convention(str(cfg.latency_unit), str(cfg.latency_eos) == "yes", str(cfg.latency_length))
+        self.recorder = Recorder.taken_by_scorer(Metrics(convention, tokenizer, bool(cfg.sacrebleu_lowercase)))
 
-    def add_string(self, ref: str, pred: str) -> None:
-        self.ref.append(ref)
-        self.pred.append(pred)
-
-    def _score(self, order: int = 4) -> Any:
+    def score(self, order: int = 4) -> float:
+        """BLEU."""
         if order != 4:
             raise NotImplementedError("sacreBLEU is of order 4")
-        return self.bleu.corpus_score(self.pred, [self.ref])
+        return self._result().figure("BLEU")
 
     def result_string(self, order: int = 4) -> str:
         """BLEU = 30.1 ... (sacreBLEU's signature) | AP 0.71 AL 6.00 DAL 8.50 (latency signature)."""
-        if not self.pred:
-            return "no sentence was scored"
-        return f"{self._score(order).format()} ({self.bleu.get_signature()}) | {self._latency_string()}"
+        return self._result().format() if self.pred else "no sentence was scored"
 
-    def _latency_string(self) -> str:
-        try:
-            return corpus_latency(self.records, self.convention).format()
-        except ValueError as error:
-            return f"no latency: {error}"
+    def _result(self) -> Score:
+        if self.recorder.records:
+            return self.recorder.score()
+        strings = enumerate(zip(self.pred, self.ref))
+        records = [Record(n, [], pred.split(), [], ref.split(), None, pred, ref) for n, (pred, ref) in strings]
+        return score_records(records, metrics=self.recorder.metrics, no_latency="no delays were recorded")

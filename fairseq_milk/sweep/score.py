@@ -9,7 +9,7 @@ import sacrebleu
 
 from ..console.errors import RunError
 from ..console.files import digest, read_json, write_atomically
-from ..scoring.bootstrap import bleu_sample, interval, mean_sample
+from ..scoring.bootstrap import corpus_sample, interval, mean_sample
 from .runs import Run
 from .table import Result, write_results
 
@@ -85,7 +85,7 @@ def intervals(run: Run, bleu_signature: str) -> Dict[str, Any]:
     found = {**wanted, "BLEU": [None, None], **{measure: _bounds_of_mean(lines, measure) for measure in LATENCIES}}
     if bleu_signature:
         texts = [(line.get("text") or "", _reference(run, references, line)) for line in lines]
-        score, *bounds = interval(bleu_sample(bleu_of(bleu_signature), *zip(*texts)))
+        score, *bounds = interval(corpus_sample(bleu_of(bleu_signature), *zip(*texts)))
         found.update(BLEU=bounds, published=score)
     write_atomically(kept, json.dumps(found) + "\n")
     return found

@@ -6,11 +6,12 @@ import sys
 from argparse import Namespace
 from dataclasses import dataclass, field, fields
 from io import TextIOWrapper
-from typing import Any, Dict, List, Optional
+from typing import Any, Callable, Dict, List, Optional
 
 import torch
 from fairseq import utils
 from fairseq.data.data_utils import infer_language_pair
+from fairseq.data.iterators import CountingIterator
 from fairseq.dataclass.utils import gen_parser_from_dataclass
 from fairseq.tasks import register_task
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
@@ -29,11 +30,12 @@ from ..generation import (
     full_read,
 )
 from ..generation.knobs import check_knobs, configure_head, decoding_options
-from ..generation.results import Results, remove_old
+from ..generation.results import remove_old, write_score
 from ..host.data_files import check_data_files
 from ..host.dictionary import QuickDictionary
 from ..host.model_guard import refuse_fairseq_models
-from ..scoring import LATENCY, Record
+from ..scoring.recorder import Recorder
+from ..scoring.records import Record
 from ..scoring.scorer import SimultaneousScorerConfig
 
 logger = logging.getLogger(__name__)
@@ -59,7 +61,7 @@ class SimultaneousTranslationConfig(TranslationConfig, DecodingKnobs):
 class SimultaneousTranslationTask(TranslationTask):
     cfg: SimultaneousTranslationConfig
 
-    sentences = 0  # that `fairseq-generate` is going to decode
+    recorder: Optional[Recorder] = None  # of what `fairseq-generate` is going to decode
     about: Dict[str, Any] = {}  # for the summary of its results
     tokenizer_in_use: Any = None
     bpe_in_use: Any = None
@@ -122,11 +124,13 @@ class SimultaneousTranslationTask(TranslationTask):
         epoch = kwargs.get("epoch", 1)
         kwargs.update(required_batch_size_multiple=1, epoch=1)
         iterator = super().get_batch_iterator(dataset, *args, **kwargs)
+        if dataset is self.datasets.get(self.cfg.gen_subset):
+            self.recorder = Recorder()
         if iterator is not made_before:
             iterator.epoch = max(epoch, 1)
-        if dataset is self.datasets.get(self.cfg.gen_subset):
-            batches = iterator.frozen_batches[kwargs.get("shard_id", 0) :: kwargs.get("num_shards", 1)]
-            self.sentences = sum(map(len, batches))
+            if self.recorder is not None:
+                batches = iterator.next_epoch_itr
+                iterator.next_epoch_itr = lambda **options: Ending(batches(**options), self._report)
         return iterator
 
     def filter_indices_by_size(self, indices: Any, dataset: Any, *args: Any, **kwargs: Any) -> Any:
@@ -181,9 +185,9 @@ class SimultaneousTranslationTask(TranslationTask):
             generator = self._beam_search(models, args, *rest, **kwargs)
         else:
             generator = self._simultaneous_generator(args)
-        generator.records = self.sentences > 0 and not in_training
-        if generator.records:
-            self._begin_records(attention, args)
+        generator.recorder = None if in_training else self.recorder
+        if generator.recorder:
+            self._begin_records(generator.recorder, attention, args)
         return generator
 
     def _require_text(self) -> None:
@@ -231,18 +235,16 @@ class SimultaneousTranslationTask(TranslationTask):
         self, generator: Any, models: List[Any], sample: Dict[str, Any], *args: Any, **kwargs: Any
     ) -> List[List[Dict[str, Any]]]:
         hypos = super().inference_step(generator, models, sample, *args, **kwargs)
-        if not hasattr(generator, "records"):
+        if not hasattr(generator, "recorder"):
             return hypos
         src_tokens = sample["net_input"]["src_tokens"]
         for row, nbest in enumerate(hypos):
             for hypo in nbest:
                 if "delays" not in hypo:
                     full_read(hypo, src_tokens[row], self.source_dictionary.pad())
-        if generator.records:
+        if generator.recorder:
             for row, index in enumerate(sample["id"].tolist()):
-                LATENCY.add(self._record(index, row, sample, hypos[row][0]))
-            if len(LATENCY.records) == self.sentences:
-                self._report()
+                generator.recorder.add(self._record(index, row, sample, hypos[row][0]))
         return hypos
 
     # ---- what fairseq-generate leaves behind --------------------------------------------------------------------
@@ -255,7 +257,7 @@ class SimultaneousTranslationTask(TranslationTask):
         self.bpe_in_use = super().build_bpe(args)
         return self.bpe_in_use
 
-    def _begin_records(self, attention: Any, args: Any) -> None:
+    def _begin_records(self, recorder: Recorder, attention: Any, args: Any) -> None:
         names = [knob.name for knob in fields(DecodingKnobs) if not knob.name.startswith("_")]
         options = {name: getattr(self.cfg, name) for name in names}
         limits = ("beam", "lenpen", "unkpen", "max_len_a", "max_len_b", "min_len")
@@ -263,17 +265,22 @@ class SimultaneousTranslationTask(TranslationTask):
         mechanism = next((name for name, kind in ATTENTIONS.items() if type(attention) is kind), None)
         where = {"subset": self.cfg.gen_subset, "checkpoint": self.cfg.path}
         self.about = {**where, "attention": mechanism, "options": options}
-        LATENCY.clear()
+        recorder.offer()
         if self.cfg.results_path:
             remove_old(self.cfg.results_path, self.cfg.gen_subset)
 
     def _report(self) -> None:
-        """All sentences are there.  Our scorer prints the latency itself, but only where there are references."""
-        results = Results(LATENCY.records, LATENCY.scoring, self.about)
+        """The last batch has been decoded.  Our scorer prints the score itself, to the file of --results-path if there
+        is one, but only where there are references."""
+        if self.recorder is None or not self.recorder.records:
+            return
+        score = self.recorder.score()
         if self.cfg.results_path:
-            results.write(self.cfg.results_path, self.cfg.gen_subset)
-        if LATENCY.scoring is None or results.records[0].reference is None:
-            logger.info(f"{self.cfg.gen_subset}: {results.latency_string()}")
+            write_score(score, self.about, self.cfg.results_path, self.cfg.gen_subset)
+        if not self.recorder.has_scorer or score.texts.references is None:
+            logger.info(f"{self.cfg.gen_subset}: {score.latency_string()}")
+        elif self.cfg.results_path:
+            logger.info(f"{self.cfg.gen_subset}: {score.format()}")
 
     def _record(self, index: int, row: int, sample: Dict[str, Any], hypo: Dict[str, Any]) -> Record:
         target = sample.get("target")
@@ -301,6 +308,19 @@ class SimultaneousTranslationTask(TranslationTask):
     def _words(dictionary: Any, tokens: torch.Tensor) -> List[str]:
         """The subwords of a row, without padding and EOS."""
         return [dictionary[t] for t in tokens.tolist() if t not in (dictionary.pad(), dictionary.eos())]
+
+
+class Ending(CountingIterator):  # type: ignore[misc]
+    """The batches of fairseq's iterator; calls `ended` when there is none left."""
+
+    def __init__(self, batches: Any, ended: Callable[[], None]) -> None:
+        super().__init__(batches, total=len(batches))
+        self.ended = ended
+
+    def __next__(self) -> Any:
+        if not self.has_next():
+            self.ended()
+        return super().__next__()
 
 
 def rounded(attention: Optional[List[List[float]]]) -> Optional[List[List[float]]]:

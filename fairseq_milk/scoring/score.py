@@ -1,0 +1,143 @@
+"""The one way to score a generation: from its records to BLEU, chrF and every latency, with intervals and signatures.
+
+    score = score_records(records)
+    score.figure("BLEU"), score.interval("DAL"), score.signature("DAL")
+
+Latency is computed once, when the score is made; BLEU, chrF and the intervals when they are first asked for.
+`fairseq-generate`, `score`, `compare`, `sweep`, `report` and the examples only format what is here.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Any, Dict, List, Optional, Sequence
+
+import sacrebleu
+
+from .bootstrap import RESAMPLES, SEED, Interval, Sample, corpus_sample, interval, mean_sample
+from .latency import PAPER, Convention, CorpusLatency, Latency, sentence_latency, summarise
+from .records import Record
+from .texts import Texts, texts_of
+
+QUALITIES = ("BLEU", "chrF")
+MEASURES = (*QUALITIES, *Latency._fields)
+
+
+@dataclass(frozen=True)
+class Metrics:
+    """How it is counted: the convention of latency, sacreBLEU's tokenizer and case."""
+
+    convention: Convention = PAPER
+    tokenize: str = "13a"
+    lowercase: bool = False
+
+    @classmethod
+    def from_signatures(cls, bleu: str, latency: str) -> "Metrics":
+        """Those of an earlier score.  An empty signature stands for the defaults."""
+        parts = dict(part.split(":", 1) for part in bleu.split("|")) if bleu else {"tok": "13a", "case": "mixed"}
+        convention = Convention.from_signature(latency) if latency else PAPER
+        return cls(convention, parts["tok"], parts["case"] == "lc")
+
+    def metric(self, name: str) -> Any:
+        """A new sacreBLEU metric for 'BLEU' or 'chrF'."""
+        if name == "BLEU":
+            return sacrebleu.BLEU(tokenize=self.tokenize, lowercase=self.lowercase)
+        return sacrebleu.CHRF(lowercase=self.lowercase)
+
+
+DEFAULTS = Metrics()
+
+
+class Score:
+    """A scored generation.  Made by `score_records`.
+
+    records: in the order of their ids.  sentences: the latency of each, None where it is undefined.  latency: their
+    means; None if there is none, and `no_latency` says why in one sentence.
+    """
+
+    def __init__(self, records: Sequence[Record], texts: Texts, metrics: Metrics, no_latency: Optional[str]) -> None:
+        self.records, self.texts, self.metrics, self.no_latency = records, texts, metrics, no_latency
+        self.sentences: List[Optional[Latency]] = [None] * len(records)
+        self.latency: Optional[CorpusLatency] = None
+        self._samples: Dict[str, Optional[Sample]] = {}
+        self._quality = {name: metrics.metric(name) for name in QUALITIES}
+        if no_latency is None:
+            self._measure()
+
+    def _measure(self) -> None:
+        convention = self.metrics.convention
+        try:
+            self.sentences = sentence_latency(self.records, convention)
+            self.latency = summarise(self.sentences, convention)
+        except ValueError as error:  # nothing but empty hypotheses, or no references where the convention wants them
+            self.no_latency = str(error)
+
+    def sample(self, name: str) -> Optional[Sample]:
+        """What is resampled for intervals and comparisons of a measure; None if there is no figure."""
+        if name not in self._samples:
+            self._samples[name] = self._quality_sample(name) if name in QUALITIES else self._latency_sample(name)
+        return self._samples[name]
+
+    def _quality_sample(self, name: str) -> Optional[Sample]:
+        hypotheses, references = self.texts
+        if references is None or not references:
+            return None
+        return corpus_sample(self._quality[name], hypotheses, references)
+
+    def _latency_sample(self, name: str) -> Optional[Sample]:
+        if self.latency is None:
+            return None
+        return mean_sample([None if latency is None else getattr(latency, name) for latency in self.sentences])
+
+    def figure(self, name: str) -> float:
+        """The score of the corpus; nan if it cannot be had."""
+        if name not in QUALITIES:
+            return math.nan if self.latency is None else float(getattr(self.latency.mean, name))
+        sample = self.sample(name)
+        return math.nan if sample is None else sample.corpus_score()
+
+    def interval(self, name: str, resamples: int = RESAMPLES, seed: int = SEED) -> Interval:
+        """The figure with its 95 % interval; without bounds (nan) for 0 resamples."""
+        sample = self.sample(name)
+        if sample is None or not resamples:
+            return Interval(self.figure(name), math.nan, math.nan)
+        return interval(sample, resamples, seed)._replace(score=self.figure(name))
+
+    def signature(self, name: str) -> str:
+        """How a measure was counted; empty if there is no figure."""
+        if self.sample(name) is None:
+            return ""
+        return str(self._quality[name].get_signature()) if name in QUALITIES else self.metrics.convention.signature()
+
+    def format(self) -> str:
+        """One line as fairseq-generate prints it: BLEU = ... (signature) | AP ... AL ... DAL ... (signature)."""
+        return f"{self.bleu_string()} | {self.latency_string()}"
+
+    def bleu_string(self) -> str:
+        sample = self.sample("BLEU")
+        if sample is None:
+            return "no BLEU: there are no references"
+        return f"{sample.corpus_result().format()} ({self.signature('BLEU')})"
+
+    def latency_string(self) -> str:
+        return f"no latency: {self.no_latency}" if self.latency is None else self.latency.format()
+
+
+def score_records(
+    records: Sequence[Record],
+    references: Optional[Sequence[str]] = None,
+    metrics: Metrics = DEFAULTS,
+    no_latency: Optional[str] = None,
+) -> Score:
+    """The score of a generation.
+
+    references: one per record in the order given, instead of those of the records.  no_latency: why the delays of the
+    records cannot be measured, if that is known.
+    """
+    order = sorted(range(len(records)), key=lambda n: records[n].id)
+    ordered = [records[n] for n in order]
+    texts = texts_of(ordered)
+    if references is not None:
+        if len(references) != len(records):
+            raise ValueError(f"there are {len(records)} sentences, but {len(references)} references")
+        texts = texts._replace(references=[references[n] for n in order])
+    return Score(ordered, texts, metrics, no_latency)

@@ -1,0 +1,84 @@
+"""The texts that BLEU and chrF compare, and how they were put together: subwords left in, tokenised, or plain."""
+
+from pathlib import Path
+from typing import List, NamedTuple, Optional, Sequence
+
+from .records import Record, find_marker, find_markers, join_words
+
+SUBWORDS, TOKENISED, PLAIN = "subwords", "tokenised", "plain"
+ESCAPES = ("&apos;", "&quot;", "&amp;", "&#91;", "&#93;", "&lt;", "&gt;", " @-@ ")  # of the Moses tokeniser
+
+
+class Texts(NamedTuple):
+    """Hypotheses and references in the order of the records; references: None if a sentence has none."""
+
+    hypotheses: List[str]
+    references: Optional[List[str]] = None
+
+    def warning(self) -> Optional[str]:
+        """One sentence if BLEU of these texts is not that of plain text against plain text."""
+        form = form_of(self.hypotheses)
+        references = form if self.references is None else form_of(self.references)
+        if form != references:
+            return (
+                f"the hypotheses are {_words(form)}, the references {_words(references)}: they were not put together "
+                "alike, and BLEU is too low"
+            )
+        if form == SUBWORDS:
+            return "BLEU is of subwords: decode with --remove-bpe"
+        if form == TOKENISED:
+            return "BLEU is of tokenised text (hypotheses end in ' .'): the file has no detokenised text"
+        return None
+
+
+def texts_of(records: Sequence[Record]) -> Texts:
+    """The texts of a generation, as detokenised as the records have them; subwords are joined where there is none."""
+    marker = find_markers(records).target
+    hypotheses = [join_words(r.hypothesis, marker) if r.text is None else r.text for r in records]
+    references: List[str] = []
+    for r in records:
+        if r.reference_text is not None:
+            references.append(r.reference_text)
+        elif r.reference is not None:
+            references.append(join_words(r.reference, marker))
+    return Texts(hypotheses, references if len(references) == len(hypotheses) else None)
+
+
+def read_references(path: Path) -> List[str]:
+    """The published text of a test set, one line per sentence."""
+    return path.read_text(encoding="utf-8").rstrip("\n").split("\n")
+
+
+def published_references(records: Sequence[Record], path: Path) -> List[str]:
+    """The line of the file for each record, by its id.  ValueError if the file has no such line."""
+    lines = read_references(path)
+    for record in records:
+        if not 0 <= record.id < len(lines):
+            raise ValueError(f"{path} has no line {record.id + 1}: it is not the text of what was decoded")
+    return [lines[record.id] for record in records]
+
+
+def form_of(texts: Sequence[str]) -> str:
+    """How the texts were put together: `SUBWORDS`, `TOKENISED` if a third of them show it, or `PLAIN`."""
+    if find_marker(text.split() for text in texts) is not None:
+        return SUBWORDS
+    tokenised = sum(text.endswith(" .") or any(escape in text for escape in ESCAPES) for text in texts)
+    return TOKENISED if 3 * tokenised > len(texts) else PLAIN
+
+
+def check_comparable(first: Texts, second: Texts, names: Sequence[str]) -> Optional[str]:
+    """None, or a warning if the hypotheses of two systems were put together differently.
+
+    ValueError if one of them still has its subwords: their BLEU scores have nothing to do with each other.
+    """
+    forms = form_of(first.hypotheses), form_of(second.hypotheses)
+    if forms[0] == forms[1]:
+        return None
+    said = f"{names[0]} is {_words(forms[0])}, {names[1]} is {_words(forms[1])}"
+    if SUBWORDS in forms:
+        raise ValueError(f"{said}: these cannot be compared, decode both with --remove-bpe")
+    return f"{said}: their BLEU scores differ for that alone"
+
+
+def _words(form: str) -> str:
+    return {SUBWORDS: "text with subwords left in", TOKENISED: "tokenised text", PLAIN: "detokenised text"}[form]

@@ -1,0 +1,356 @@
+"""Checkpoints that are broken, foreign, old, new or malicious: one sentence, whoever loads them, and nothing is run."""
+
+import argparse
+import json
+import os
+import pickle
+from pathlib import Path
+from typing import Any, Callable, Dict, List
+
+import pytest
+import torch
+from fairseq import checkpoint_utils
+
+from fairseq_milk.console.errors import UserError
+from fairseq_milk.generation import load_model
+from fairseq_milk.host.checkpoint_reading import check_checkpoint, load_with_data_pickle
+from fairseq_milk.models.milk_rnmt import MilkRNMT
+from tests.commands.test_cli_check import check
+from tests.commands.test_stream import stream
+from tests.support import fairseq_commands as commands
+from tests.support.fairseq_commands import decoding, run, training
+from tests.support.tiny_translators import Plain, plain  # noqa: F401
+
+# ---- who loads --------------------------------------------------------------------------------------------------
+
+
+def verb(*arguments: Any) -> None:
+    """A verb of `fairseq-milk`, whose sentence on standard error becomes a UserError here as well."""
+    code, _, err = stream(b"a1 a2\n", *arguments)
+    if code:
+        raise UserError(err.rstrip("\n"))
+
+
+def checked(checkpoint: Path, data: Path) -> None:
+    """`fairseq-milk check`, which makes a finding of what it cannot load."""
+    code, out, err = check(checkpoint, "--data", data, "--subset", "test", "--json")
+    first = json.loads(out)["checks"][0]
+    assert (code, err) == (1, ""), err
+    if first["name"] == "loading":
+        raise UserError(first["sentence"])
+
+
+def interactive(checkpoint: Path, data: Path) -> None:
+    (checkpoint.parent / "source").write_text("a1 a2\n")
+    run("fairseq-interactive", *decoding(data, checkpoint, "--input", checkpoint.parent / "source"))
+
+
+def resume(checkpoint: Path, data: Path, *more: Any) -> None:
+    save_dir = checkpoint.parent / "save"
+    run("fairseq-train", *training(data, save_dir, "--attention", "waitk", "--disable-validation", *more))
+
+
+def resume_last(checkpoint: Path, data: Path) -> None:
+    last = checkpoint.parent / "save" / "checkpoint_last.pt"
+    last.parent.mkdir(exist_ok=True)
+    last.write_bytes(checkpoint.read_bytes())
+    resume(checkpoint, data)
+
+
+DECODERS: Dict[str, Callable[[Path, Path], object]] = {
+    "generate": lambda path, data: run("fairseq-generate", *decoding(data, path)),
+    "interactive": interactive,
+    "stream": lambda path, data: verb(path, "--data", data),
+    "check": checked,
+    "python": lambda path, data: load_model(str(path), str(data)),
+    "from_pretrained": lambda path, data: MilkRNMT.from_pretrained(str(path.parent), path.name, str(data)),
+}
+LOADERS: Dict[str, Callable[[Path, Path], object]] = {
+    **DECODERS,
+    "validate": lambda path, data: run("fairseq-validate", *decoding(data, path, "--batch-size", 8)),
+    "fairseq in python": lambda path, data: checkpoint_utils.load_model_ensemble_and_task([str(path)]),
+    "resume": resume_last,
+    "restore": lambda path, data: resume(path, data, "--restore-file", path),
+    "finetune": lambda path, data: resume(path, data, "--finetune-from-model", path),
+}
+loaders = pytest.mark.parametrize("load", LOADERS.values(), ids=LOADERS)
+decoders = pytest.mark.parametrize("load", DECODERS.values(), ids=DECODERS)
+
+
+def refused(load: Any, path: Path, data: Path, words: str) -> None:
+    """With one sentence that names the file."""
+    with pytest.raises(UserError, match=words) as error:
+        load(path, data)
+    assert "\n" not in str(error.value)
+    assert str(path) in str(error.value) or load is resume_last, error.value  # which makes another file of it
+
+
+# ---- broken -----------------------------------------------------------------------------------------------------
+
+
+@decoders
+def test_a_half_is_refused(load: Any, plain: Plain, tmp_path: Path) -> None:  # noqa: F811
+    path, whole = tmp_path / "half.pt", plain.checkpoint.read_bytes()
+    path.write_bytes(whole[: len(whole) // 2])
+    refused(load, path, plain.bin, f"{path} is no checkpoint, or only a part of one")
+
+
+def test_a_file_cut_anywhere(plain: Plain, tmp_path: Path) -> None:  # noqa: F811
+    """From the first byte to the last but one; and what never was one."""
+    whole, path = plain.checkpoint.read_bytes(), tmp_path / "cut.pt"
+    cuts = sorted({1, 2, 3, 4, 5, 100, len(whole) - 1, len(whole) - 22, *range(50, len(whole), len(whole) // 40)})
+    for cut in cuts:
+        path.write_bytes(whole[:cut])
+        with pytest.raises(UserError, match="or only a part of one"):
+            check_checkpoint(str(path))
+    for content, words in ((b"", "is empty"), (b"no checkpoint at all\n", "is no checkpoint, or only a part of one")):
+        path.write_bytes(content)
+        with pytest.raises(UserError, match=f"{path} {words}"):
+            check_checkpoint(str(path))
+
+
+@pytest.mark.parametrize(
+    "content, words",
+    [
+        ([1, 2, 3], "it has no parameters"),
+        ({"some": "thing"}, "it has no parameters"),
+        ({"model": {}}, "it has no configuration"),
+        ({"model": {}, "cfg": None, "args": None}, "it has no configuration"),
+        ({"model": [1], "cfg": {}}, "it has no parameters"),
+        ({"model": {1: torch.zeros(1)}, "cfg": {}}, "it has no parameters"),
+    ],
+)
+def test_a_file_of_torch_s_that_is_no_checkpoint(content: Any, words: str, plain: Plain, tmp_path: Path) -> None:  # noqa: F811
+    torch.save(content, tmp_path / "other.pt")
+    for load in DECODERS.values():
+        refused(
+            load, tmp_path / "other.pt", plain.bin, f"{tmp_path}/other.pt is no checkpoint of fairseq-train: {words}"
+        )
+
+
+# ---- malicious --------------------------------------------------------------------------------------------------
+
+
+class Malice:
+    """Leaves a mark when it is unpickled."""
+
+    def __init__(self, mark: Path) -> None:
+        self.mark = mark
+
+    def __reduce__(self) -> Any:
+        return os.system, (f"touch {self.mark}",)
+
+
+def malicious(state: Any, path: Path) -> Path:
+    """A checkpoint that is right but for a surprise in it; the mark it would leave."""
+    mark = path.parent / "mark"
+    state["extra_state"]["surprise"] = Malice(mark)
+    return mark
+
+
+WAYS: Dict[str, Callable[[Any, Path], object]] = {
+    "zip": lambda state, path: torch.save(state, path),
+    "before zip": lambda state, path: torch.save(state, path, _use_new_zipfile_serialization=False),
+    "pickle": lambda state, path: path.write_bytes(pickle.dumps(state["extra_state"]["surprise"])),
+}
+
+
+@loaders
+def test_code_is_refused_and_not_run(load: Any, plain: Plain, tmp_path: Path, monkeypatch: Any) -> None:  # noqa: F811
+    """Even where the environment tells torch to run it, as many do to load old checkpoints."""
+    state, path = torch.load(plain.checkpoint), tmp_path / "evil.pt"
+    monkeypatch.setenv("TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD", "1")
+    mark = malicious(state, path)
+    torch.save(state, path)
+    refused(load, path, plain.bin, r"is refused: it holds \w+\.system, which may run code$")
+    assert not mark.exists()
+
+
+@pytest.mark.parametrize("write", WAYS.values(), ids=WAYS)
+def test_code_in_every_format(write: Any, plain: Plain, tmp_path: Path) -> None:  # noqa: F811
+    state, path = torch.load(plain.checkpoint), tmp_path / "evil.pt"
+    mark = malicious(state, path)
+    write(state, path)
+    with pytest.raises(UserError, match="is refused: it holds|is no checkpoint"):  # torch reads pickle 2 alone
+        check_checkpoint(str(path))
+    assert not mark.exists()
+    if write is WAYS["pickle"]:
+        pickle.loads(path.read_bytes())
+    else:
+        torch.load(path, weights_only=False)
+    assert mark.exists(), "the code of this test does nothing when it is run"
+
+
+def test_an_older_torch_is_as_careful(plain: Plain, tmp_path: Path) -> None:  # noqa: F811
+    """Its `weights_only` cannot be told of fairseq's classes; our own unpickler takes its place."""
+    state = torch.load(plain.checkpoint)
+    state["extra_state"]["more"] = argparse.Namespace(a=[1], b={"c": torch.nn.Parameter(torch.ones(2))})
+    for number, write in enumerate((WAYS["zip"], WAYS["before zip"])):
+        path = tmp_path / f"{number}.pt"
+        write(state, path)
+        loaded = load_with_data_pickle(str(path))
+        assert commands.different(loaded["model"], state["model"]) is None
+        assert loaded["extra_state"]["more"].a == [1] and loaded["cfg"] == state["cfg"]
+    mark = malicious(state, path)
+    for write in WAYS.values():
+        write(state, path)
+        with pytest.raises(pickle.UnpicklingError, match=r"GLOBAL \w+\.system"):
+            load_with_data_pickle(str(path))
+    assert not mark.exists()
+
+
+def fconv(mark: Path, **more: Any) -> argparse.Namespace:
+    """A model of fairseq's own that takes its layers from `eval`."""
+    code = f"[(8, 3)] if __import__('os').system('touch {mark}') else []"
+    sizes = dict(encoder_embed_dim=8, decoder_embed_dim=8, max_source_positions=9, max_target_positions=9)
+    layers = dict(encoder_layers=code, decoder_layers=code, decoder_attention=code)
+    return argparse.Namespace(
+        arch="fconv", encoder_embed_path=None, decoder_embed_path=None, dropout=0.0, **layers, **sizes, **more
+    )
+
+
+@decoders
+def test_options_that_fairseq_would_evaluate_are_not(load: Any, plain: Plain, tmp_path: Path) -> None:  # noqa: F811
+    """Code in a checkpoint of nothing but data."""
+    mark, state = tmp_path / "mark", torch.load(plain.checkpoint)
+    state["cfg"]["model"] = fconv(mark, _name="fconv")
+    state["cfg"]["task"]["_name"] = "translation"  # of fairseq's own, which refuses none of its models
+    torch.save(state, tmp_path / "fconv.pt")
+    refused(load, tmp_path / "fconv.pt", plain.bin, "'fconv' is not a model of fairseq_milk")
+    assert not mark.exists()
+
+
+@decoders
+def test_nor_if_an_old_checkpoint_says_two_things(load: Any, plain: Plain, tmp_path: Path) -> None:  # noqa: F811
+    """fairseq builds what `arch` names, whatever `_name` says."""
+    mark, state = tmp_path / "mark", torch.load(plain.checkpoint)
+    task = dict(task="translation", data=str(plain.bin), source_lang="de", target_lang="en")
+    state.update(args=fconv(mark, _name="milk_rnmt", **task))  # beside the configuration of an honest model
+    torch.save(state, tmp_path / "fconv.pt")
+    refused(load, tmp_path / "fconv.pt", plain.bin, "'fconv' is not a model of fairseq_milk")
+    assert not mark.exists()
+
+
+@pytest.mark.parametrize("loader", ["check", "python", "from_pretrained"])
+def test_a_task_that_is_not_a_translation(loader: str, plain: Plain, tmp_path: Path) -> None:  # noqa: F811
+    state = torch.load(plain.checkpoint)
+    state["cfg"]["task"]["_name"] = "language_modeling"
+    torch.save(state, tmp_path / "task.pt")
+    refused(DECODERS[loader], tmp_path / "task.pt", plain.bin, "its task is 'language_modeling'")
+
+
+# ---- of another model, or another fairseq -----------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def lstm(plain: Plain, tmp_path_factory: pytest.TempPathFactory) -> Path:  # noqa: F811
+    """Of fairseq's own; its decoder has an `attention`, too."""
+    folder = tmp_path_factory.mktemp("lstm")
+    sizes = "--encoder-embed-dim 8 --encoder-hidden-size 8 --decoder-embed-dim 8 --decoder-hidden-size 8"
+    model = f"{plain.bin} --cpu --task translation --arch lstm {sizes} --decoder-out-embed-dim 8 --disable-validation"
+    rest = f"--optimizer adam --lr 0.01 --batch-size 8 --max-update 1 --save-dir {folder} --num-workers 0"
+    run("fairseq-train", *model.split(), *rest.split())
+    return folder / "checkpoint_last.pt"
+
+
+@decoders
+def test_a_model_of_fairseq_s_own(load: Any, lstm: Path, plain: Plain) -> None:  # noqa: F811
+    refused(load, lstm, plain.bin, "'lstm' is not a model of fairseq_milk")
+
+
+CHANGES: List[Callable[[Dict[str, Any]], object]] = [
+    lambda state: state["model"].pop("decoder.output.bias"),
+    lambda state: state["model"].update({"encoder.embedding.weight": torch.zeros(3, 8)}),
+    lambda state: state["cfg"]["model"].update(hidden_size=9),
+    lambda state: state["cfg"]["model"].update(_name="milk_transformer_of_2031"),
+]
+
+
+def test_parameters_that_do_not_fit(plain: Plain, tmp_path: Path) -> None:  # noqa: F811
+    for number, change in enumerate(CHANGES):
+        state, path = torch.load(plain.checkpoint), tmp_path / f"{number}.pt"
+        change(state)
+        torch.save(state, path)
+        refused(DECODERS["python"], path, plain.bin, "does not fit|is not a model of fairseq_milk")
+    for load in DECODERS.values():
+        refused(load, tmp_path / "2.pt", plain.bin, "the checkpoint does not fit the dictionaries or the size")
+
+
+@pytest.mark.parametrize("load", [DECODERS["generate"], DECODERS["python"]], ids=["generate", "python"])
+def test_a_checkpoint_of_another_fairseq(load: Any, plain: Plain, tmp_path: Path) -> None:  # noqa: F811
+    """A newer one with more options is taken; one that lacks what fairseq needs is refused."""
+    path, state = tmp_path / "newer.pt", torch.load(plain.checkpoint)
+    state["cfg"]["reactor"] = {"cores": 2}
+    for group in ("model", "task", "common", "dataset"):
+        state["cfg"][group]["an_option_of_tomorrow"] = 3
+    state["something_new"] = [1]
+    torch.save(state, path)
+    load(path, plain.bin)
+    del state["optimizer_history"]
+    torch.save(state, path)
+    refused(
+        load, path, plain.bin, f"{path} is not of a version of fairseq that this one can read: KeyError 'best_loss'"
+    )
+
+
+DAMAGE: Dict[str, Callable[[Dict[str, Any]], object]] = {
+    "a mechanism of tomorrow": lambda state: state["cfg"]["model"].update(attention="transformer"),
+    "a text for a number": lambda state: state["cfg"]["model"].update(hidden_size="abc"),
+    "no model": lambda state: state["cfg"].pop("model"),
+    "no task": lambda state: state["cfg"].pop("task"),
+    "a model without options": lambda state: state["cfg"].update(model=None),
+    "a model that is a name": lambda state: state["cfg"].update(model="milk_rnmt"),
+    "a number for a configuration": lambda state: state.update(cfg=3),
+    "a list for a configuration": lambda state: state.update(cfg=[1]),
+    "no history": lambda state: state.update(optimizer_history=[]),
+    "a number for a task": lambda state: state.update(task_state=3),
+    "nothing but its parameters": lambda state: state.update(extra_state=None),
+    "parameters that are no numbers": lambda state: state["model"]["encoder.embedding.weight"].fill_(float("nan")),
+}
+
+
+@pytest.mark.parametrize("change", DAMAGE.values(), ids=DAMAGE)
+def test_a_damaged_checkpoint_is_named(change: Any, plain: Plain, tmp_path: Path) -> None:  # noqa: F811
+    state, path = torch.load(plain.checkpoint), tmp_path / "damaged.pt"
+    change(state)
+    torch.save(state, path)
+    for loader in ("generate", "check", "python", "from_pretrained"):
+        refused(DECODERS[loader], path, plain.bin, str(path))
+
+
+@decoders
+def test_what_is_no_file(load: Any, plain: Plain, tmp_path: Path) -> None:  # noqa: F811
+    refused(load, tmp_path / "nowhere.pt", plain.bin, "there is no checkpoint|cannot be read: Model file not found")
+    refused(load, tmp_path, plain.bin, "there is no checkpoint|cannot be read: Is a directory")
+
+
+def test_a_folder_that_is_not_there() -> None:
+    with pytest.raises(UserError, match="there is no folder or archive /nowhere"):
+        MilkRNMT.from_pretrained("/nowhere")
+
+
+def test_of_an_ensemble_the_one_at_fault_is_named(plain: Plain, tmp_path: Path) -> None:  # noqa: F811
+    path, state = tmp_path / "misfit.pt", torch.load(plain.checkpoint)
+    overrides = {"data": str(plain.bin)}
+    load, whole = checkpoint_utils.load_model_ensemble_and_task, str(plain.checkpoint)
+    models, _, task = load([whole, whole], overrides)
+    assert len(models) == 2 and models[0] is not models[1] and len(task.source_dictionary)
+    state["model"].pop("decoder.output.bias")
+    torch.save(state, path)
+    with pytest.raises(UserError, match=f"{path}: the checkpoint does not fit"):
+        load([whole, str(path)], overrides)
+
+
+def test_a_model_that_has_diverged(plain: Plain, tmp_path: Path) -> None:  # noqa: F811
+    state, path = torch.load(plain.checkpoint), tmp_path / "diverged.pt"
+    state["model"]["decoder.output.bias"][5] = float("inf")
+    torch.save(state, path)
+    refused(DECODERS["generate"], path, plain.bin, "decoder.output.bias is not finite")
+    refused(LOADERS["restore"], path, plain.bin, "decoder.output.bias is not finite")
+
+
+def test_resuming_with_another_size(plain: Plain, tmp_path: Path) -> None:  # noqa: F811
+    path = tmp_path / "smaller.pt"
+    path.write_bytes(plain.checkpoint.read_bytes())
+    with pytest.raises(UserError, match=f"{path}.* does not fit the dictionaries or the size of this model"):
+        resume(path, plain.bin, "--restore-file", path, "--hidden-size", 9)

@@ -1,0 +1,159 @@
+"""Data parallel, with real processes: gloo ranks on CPU through the script that examples/README.md gives."""
+
+import re
+import shlex
+from pathlib import Path
+from typing import Any, Dict, Iterator, List
+
+import pytest
+import torch
+import torch.distributed as dist
+from fairseq import options as fairseq_options
+from fairseq.distributed import ModuleProxyWrapper
+from torch.nn.parallel import DistributedDataParallel
+
+from tests.support import fairseq_commands as commands
+from tests.support import tiny_models as tiny
+
+RECIPES = ("wmt15_de_en", "wmt14_en_fr")
+SCRIPT = commands.ROOT / "scripts" / "train_cpu_ranks.sh"
+WITNESS = str(Path(__file__).resolve().parents[1] / "support" / "rank_witness")
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return commands.make_corpus(tmp_path_factory.mktemp("distributed"))
+
+
+def arguments(data: Path, save_dir: Path, max_update: int, *more: Any) -> List[str]:
+    """MILk with lambda > 0.  No noise and no dropout: fairseq gives every rank the same seed, one process draws on."""
+    quiet = ["--noise", 0, "--dropout", 0, "--latency-weight", 0.3, "--decoder-layers", 2, "--disable-validation"]
+    witnessed = {"simultaneous_translation": "witnessed_translation", commands.PLUGIN: WITNESS}
+    arguments = commands.training(data, save_dir, *quiet, *more, max_update=max_update)
+    return [witnessed.get(argument, argument) for argument in arguments]
+
+
+def witnesses(stdout: str) -> Dict[int, Dict[int, str]]:
+    """update -> rank -> digest of all parameters."""
+    found: Dict[int, Dict[int, str]] = {}
+    for update, rank, digest in re.findall(r"witness update=(\d+) rank=(\d+) parameters=(\w+)", stdout):
+        found.setdefault(int(update), {})[int(rank)] = digest
+    return found
+
+
+def test_two_ranks_agree_with_each_other_and_with_one_process(data: Path, tmp_path: Path) -> None:
+    """Interrupted after two updates and resumed, so that what the ranks load is tested too."""
+    seen: Dict[int, Dict[int, str]] = {}
+    for max_update in (2, 4):
+        finished = commands.shell(SCRIPT, 2, *arguments(data, tmp_path / "ranks", max_update))
+        assert finished.returncode == 0, finished.stderr[-3000:]
+        assert "training on 2 devices" in finished.stdout
+        seen.update(witnesses(finished.stdout))
+    assert sorted(seen) == [1, 2, 3, 4]
+    for update, ranks in seen.items():
+        assert sorted(ranks) == [0, 1] and ranks[0] == ranks[1], f"the ranks differ after update {update}"
+    commands.run("fairseq-train", *arguments(data, tmp_path / "one", 4, "--update-freq", 2))
+    two, one = (commands.parameters(tmp_path / name / "checkpoint_last.pt") for name in ("ranks", "one"))
+    for name in one:
+        torch.testing.assert_close(two[name], one[name], rtol=0, atol=1e-7, msg=name)
+    assert float(two["decoder.attention.head.r"]) != -1.0, "nothing has been learned"
+
+
+def test_torchrun_alone_is_refused(data: Path, tmp_path: Path) -> None:
+    """It would train two models of their own, in one folder, and exit with success."""
+    torchrun = ["torchrun", "--standalone", "--local-addr", "127.0.0.1", "--nproc_per_node", 2, "--no_python"]
+    more = ["--distributed-backend", "gloo", "--distributed-no-spawn"]
+    finished = commands.shell(*torchrun, "fairseq-train", *commands.training(data, tmp_path, *more))
+    assert finished.returncode != 0 and not list(tmp_path.glob("*.pt"))
+    assert "torchrun started 2 processes but fairseq was told of one" in finished.stderr
+    assert "add --distributed-world-size 2" in finished.stderr
+
+
+def test_the_script_says_how_it_is_used() -> None:
+    finished = commands.shell(SCRIPT, "two")
+    assert finished.returncode == 2 and finished.stderr.startswith("usage: scripts/train_cpu_ranks.sh RANKS DATA")
+
+
+# ---- fairseq's default back-end, which wants GPUs ---------------------------------------------------------------
+
+
+@pytest.fixture
+def a_group_of_one(tmp_path: Path) -> Iterator[None]:
+    dist.init_process_group("gloo", init_method=f"file://{tmp_path / 'store'}", rank=0, world_size=1)
+    yield
+    dist.destroy_process_group()
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_pytorch_s_ddp_sees_every_gradient(shared: bool, a_group_of_one: None) -> None:
+    """The output layer is used by the criterion, outside the forward that DDP wraps: its gradients must arrive too."""
+    model = tiny.model(decoder_layers=2, share_decoder_input_output_embed=shared).train()
+    criterion, sample = tiny.criterion(latency_weight=0.5), tiny.batch(tiny.pairs(8))
+    criterion(model, sample)[0].backward()
+    alone = tiny.gradients(model)
+    wrapped = ModuleProxyWrapper(DistributedDataParallel(model))
+    for _ in range(2):  # the second forward fails if the first left gradients out
+        wrapped.zero_grad()
+        criterion(wrapped, sample)[0].backward()
+    assert commands.different(tiny.gradients(model), alone) is None
+
+
+# ---- the launch scripts of the paper's systems ------------------------------------------------------------------
+
+
+def dry_run(*command: Any, **changes: str) -> List[List[str]]:
+    finished = commands.shell("bash", *command, **changes)
+    assert finished.returncode == 0, finished.stderr
+    return [shlex.split(line) for line in finished.stdout.splitlines()]
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_the_launch_scripts_have_the_paper_s_settings(recipe: str) -> None:
+    """The printed command is read by fairseq's own parser, so that no option in it is unknown."""
+    script, more = f"examples/{recipe}/train.sh", ["--emission-rate", "1.1"]
+    (command,) = dry_run(script, "--dry-run", *more, NNODES="4", NODE_RANK="3")
+    launcher, train = command[: command.index("fairseq-train")], command[command.index("fairseq-train") + 1 :]
+    assert launcher[:7] == "torchrun --nnodes 4 --nproc_per_node 8 --node_rank 3".split()
+    args = fairseq_options.parse_args_and_arch(fairseq_options.get_training_parser(), train)
+    assert (args.arch, args.attention) == ("milk_rnmt", "milk")
+    assert (args.optimizer, args.lr_scheduler) == ("rnmt_adam", "rnmt_plus")
+    assert args.batch_size * args.update_freq[0] * args.distributed_world_size == 4096
+    assert (args.lr, args.lr_replicas, args.lr_warmup) == ([1e-4], 32, 500)
+    assert (args.lr_decay_start, args.lr_decay_end) == (600_000, 1_200_000)
+    assert (args.adam_betas, args.adam_eps) == ("(0.9, 0.999)", 1e-6)
+    assert (args.label_smoothing, args.dropout, args.latency_weight, args.noise) == (0.1, 0.2, 0.2, 4.0)
+    assert args.sentence_avg and args.emission_rate == 1.1
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_fewer_gpus_make_more_steps_an_update(recipe: str) -> None:
+    (command,) = dry_run(f"examples/{recipe}/train.sh", "--dry-run", GPUS="2", LATENCY_WEIGHT="0.1")
+    for option, value in (("--update-freq", "16"), ("--distributed-world-size", "2"), ("--latency-weight", "0.1")):
+        assert command[command.index(option) + 1] == value
+    refused = commands.shell("bash", f"examples/{recipe}/train.sh", "--dry-run", GPUS="3")
+    assert refused.returncode == 2 and "must divide 32" in refused.stderr
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_another_system_has_a_folder_of_its_own(recipe: str) -> None:
+    """In MILk's it would go on from MILk's checkpoints: MoChA has the same parameters."""
+    folders = []
+    for more in ([], ["--attention", "mocha", "--chunk-size", "8"], ["--attention", "mocha", "--chunk-size", "4"]):
+        (command,) = dry_run(f"examples/{recipe}/train.sh", "--dry-run", *more)
+        folders.append(command[command.index("--save-dir") + 1])
+    assert len(set(folders)) == 3 and folders[0].endswith(f"examples/{recipe}/checkpoints/milk-0.2")
+    (command,) = dry_run(f"examples/{recipe}/train.sh", "--dry-run", "--fp16", SAVE="here")
+    assert command[command.index("--save-dir") + 1] == "here"
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_slurm_starts_the_same_command_on_every_node(recipe: str) -> None:
+    nodes = dry_run(f"examples/{recipe}/train.slurm", "--dry-run", "--fp16")
+    assert [command[command.index("--node_rank") + 1] for command in nodes] == ["0", "1", "2", "3"]
+    for command in nodes:
+        assert command[command.index("--master_addr") + 1] == "first-node" and "--fp16" in command
+
+
+@pytest.mark.parametrize("script", ["train_cpu_ranks.sh", "train_32_ranks.sh", "train_nodes.sh", "train_paper.sh"])
+def test_the_scripts_parse(script: str) -> None:
+    assert commands.shell("bash", "-n", f"scripts/{script}").returncode == 0

@@ -1,0 +1,84 @@
+"""The agent in SimulEval's own command: the text and the delays of `fairseq-generate`.
+
+SimulEval runs in this environment if it is there, else in .venv-simuleval (or where SIMULEVAL_PYTHON says).
+"""
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, Dict, List
+
+import pytest
+
+from fairseq_milk.analysis import read_generate_log
+from fairseq_milk.scoring import SIMULEVAL, find_markers, join_words, sentence_latency, summarise, to_convention
+from tests.support.fairseq_commands import PLUGIN, ROOT, environment, run
+from tests.support.tiny_translators import SENTENCES, Translators, translators  # noqa: F401
+
+HERE = importlib.util.find_spec("simuleval") is not None
+ELSEWHERE = os.environ.get("SIMULEVAL_PYTHON", str(ROOT / ".venv-simuleval" / "bin" / "python"))
+PYTHON = sys.executable if HERE else ELSEWHERE
+needs_simuleval = pytest.mark.skipif(
+    not os.path.exists(PYTHON), reason="SimulEval is not installed (scripts/setup.sh --simuleval)"
+)
+BY_NAME = ["--agent-class", "fairseq_milk.agents.simuleval.MilkAgent"]
+BY_FILE = ["--agent", f"{PLUGIN}/agents/simuleval.py"]
+
+
+def test_only_the_agent_needs_simuleval() -> None:
+    code = "import sys, fairseq_milk.agents, fairseq_milk.cli.stream; sys.exit('simuleval' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], env=environment(), cwd=ROOT).returncode == 0
+
+
+def simuleval(translators: Translators, folder: Path, *arguments: Any) -> List[Dict[str, Any]]:  # noqa: F811
+    """The instances of a run of the command, which sends the test set word by word (it divides by an empty source)."""
+    corpus = translators.corpus
+    filled = [i for i, line in enumerate(corpus.lines("test", "de")) if line]
+    for language in ("de", "en"):
+        lines = corpus.lines("test", language, "tok")
+        (folder / language).write_text("".join(f"{lines[i]}\n" for i in filled), encoding="utf-8")
+    metrics = ["--latency-metrics", "AL", "LAAL", "AP", "DAL"]
+    command = [PYTHON, "-c", "from simuleval.cli import main; main()", *metrics, "--output", folder]
+    command += ["--source", folder / "de", "--target", folder / "en", "--data-bin", corpus.bin, *arguments]
+    changes = environment(PYTHONPATH=str(ROOT))
+    done = subprocess.run(list(map(str, command)), env=changes, cwd=folder, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 0, done.stderr
+    return [json.loads(line) for line in (folder / "instances.log").read_text().splitlines()]
+
+
+@needs_simuleval
+@pytest.mark.parametrize(
+    "attention, agent, knobs",
+    [
+        ("milk", BY_NAME, []),
+        ("waitk", BY_FILE, ["--decode-k", 4]),
+        ("monotonic", BY_NAME, []),
+        ("mocha", BY_NAME, []),
+        ("soft", BY_NAME, []),
+    ],
+)
+def test_simuleval_sees_what_generate_says(
+    translators: Translators,  # noqa: F811
+    tmp_path: Path,
+    attention: str,
+    agent: List[str],
+    knobs: List[Any],
+) -> None:
+    greedy = ["--beam", 1]  # the agent's, also with soft attention
+    run("fairseq-generate", *translators.decoding(attention, *knobs, *greedy, "--results-path", tmp_path))
+    records = [r for r in read_generate_log(str(tmp_path / "generate-test.jsonl")).records if r.source]
+    markers = find_markers(records)
+    checkpoint = ["--checkpoint", translators.checkpoint(attention), "--max-len-b", 10]
+    instances = simuleval(translators, tmp_path, *agent, *checkpoint, *knobs)
+    assert len(instances) == len(records) == SENTENCES - 1
+    for instance, record in zip(instances, records):
+        assert instance["prediction"] == join_words(record.hypothesis, markers.target)
+        assert instance["delays"] == list(to_convention(record, SIMULEVAL, markers).delays)
+    assert len({tuple(instance["delays"]) for instance in instances}) > 1
+    scores = (tmp_path / "scores.tsv").read_text().splitlines()
+    theirs = dict(zip(scores[0].split(), scores[1].split()))
+    ours = summarise(sentence_latency(records, SIMULEVAL, markers), SIMULEVAL).mean
+    assert float(theirs["DAL"]) == pytest.approx(ours.DAL, abs=6e-4)

@@ -1,0 +1,208 @@
+"""`fairseq-milk stream`: translation that appears while the source is still being sent."""
+
+import contextlib
+import io
+import os
+import pty
+import re
+import select
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any, Iterator, List, Tuple
+from unittest import mock
+
+import torch
+
+from fairseq_milk.cli import main
+from fairseq_milk.cli.stream import characters, words
+from tests.commands.test_generate_command import hypotheses
+from tests.support.fairseq_commands import ROOT, environment, run
+from tests.support.tiny_translators import Plain, Translators, plain, translators  # noqa: F401
+
+COMMAND = [sys.executable, "-c", "import sys; from fairseq_milk.cli import main; sys.exit(main())", "stream"]
+
+
+def stream(text: bytes, *arguments: Any) -> Tuple[int, str, str]:
+    """The verb in this process, with a pipe for its standard input.  -> exit code, standard output, standard error."""
+    reader, writer = os.pipe()
+
+    def feed() -> None:
+        with open(writer, "wb") as pipe:
+            pipe.write(text)
+
+    feeder = threading.Thread(target=feed)
+    feeder.start()
+    out, err = io.StringIO(), io.StringIO()
+    with open(reader) as stdin, mock.patch.object(sys, "stdin", stdin):
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            code = main(["stream", *map(str, arguments)])
+        feeder.join()
+    return code, out.getvalue(), err.getvalue()
+
+
+# ---- text --------------------------------------------------------------------------------------------------------
+
+
+def test_a_stream_gives_what_generate_gives(translators: Translators) -> None:  # noqa: F811
+    """With BPE on the way in and whole words on the way out, one line for each line, empty or not."""
+    generated = hypotheses(run("fairseq-generate", *translators.decoding("milk", "--remove-bpe")).stdout)
+    source = translators.corpus.lines("test", "de", "tok")
+    text = "".join(line + "\n" for line in source).encode()
+    model = [translators.checkpoint("milk"), "--data", translators.corpus.bin, "--max-len-b", 10]
+    code, out, err = stream(text, *model)
+    assert code == 0 and err == ""
+    want = [generated[i] if line else "" for i, line in enumerate(source)]
+    assert [line.split() for line in out.split("\n")[:-1]] == [line.split() for line in want]
+
+
+def test_strange_input(plain: Plain) -> None:  # noqa: F811
+    """Spaces of all kinds, invalid UTF-8, a command as a word, no newline at the end."""
+    text = b"  a1\ta2\xc2\xa0a3 \r\n\n\xff\xfe </s> a1 \x00\nlast"
+    code, out, err = stream(text, plain.checkpoint, "--data", plain.bin, "--max-len-b", 4, "--verbose")
+    assert code == 0 and out.count("\n") == 4 and out.endswith("\n")
+    assert re.findall(r"^READ  (.*)$", err, flags=re.MULTILINE) == [
+        "a1", "a2", "a3", "</s>", "\ufffd\ufffd", "</s>", "a1", "\x00", "</s>", "last", "</s>",
+    ]  # fmt: skip
+    assert "WRITE " in err
+    assert stream(b"", plain.checkpoint, "--data", plain.bin)[:2] == (0, "")
+
+
+def test_words_and_characters() -> None:
+    assert list(words("one  two\n\nthr")) == ["one", "two", None, None, "thr"]
+    assert list(words("a\x7fbc\x7fd\n", typing=True)) == ["bd", None]  # a person who mistypes
+    reader, writer = os.pipe()
+    os.write(writer, "größe".encode()[:3])
+    arriving = characters(reader)
+    assert next(arriving) == "g" and next(arriving) == "r"
+    os.write(writer, "größe".encode()[3:] + b"\xc3")
+    os.close(writer)
+    assert "".join(arriving) == "öße\ufffd"
+    os.close(reader)
+
+
+# ---- errors ------------------------------------------------------------------------------------------------------
+
+
+def test_bad_input_is_said_in_a_sentence(plain: Plain, translators: Translators, tmp_path: Path) -> None:  # noqa: F811
+    garbage = tmp_path / "garbage.pt"
+    garbage.write_bytes(b"no checkpoint")
+    other = tmp_path / "other.pt"
+    torch.save({"some": "tensors"}, other)
+    data = ["--data", plain.bin]
+    for arguments, sentence in [
+        (["nowhere.pt", *data], "there is no checkpoint nowhere.pt"),
+        ([garbage, *data], f"{garbage} is no checkpoint, or only a part of one: "),
+        ([other, *data], f"{other} is no checkpoint of fairseq-train: it has no parameters"),
+        ([plain.checkpoint, "--data", tmp_path / "none"], "there is no data directory"),
+        ([plain.checkpoint, "--data", translators.corpus.bin], "the checkpoint does not fit the dictionaries"),
+        ([plain.checkpoint, *data, "--head-threshold", 2], "--head-threshold must lie between 0 and 1, got 2.0"),
+        ([plain.checkpoint, *data, "--head-threshold", 0.2], "--head-threshold is for models with a learned head"),
+        ([plain.checkpoint, *data, "--bpe-codes", "nowhere"], "there is no file of BPE codes nowhere"),
+    ]:
+        code, out, err = stream(b"a1\n", *arguments)
+        assert (code, out, err.count("\n")) == (2, "", 1), err
+        assert err.startswith("fairseq-milk stream: ") and sentence in err
+
+
+# ---- while it arrives --------------------------------------------------------------------------------------------
+
+
+def heeds_ctrl_c() -> None:
+    """As from a shell, whatever runs the tests: a command in the background of a script ignores SIGINT."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+@contextlib.contextmanager
+def process(plain: Plain, **streams: Any) -> Iterator["subprocess.Popen[bytes]"]:  # noqa: F811
+    arguments = [*COMMAND, str(plain.checkpoint), "--data", str(plain.bin), "--max-len-b", "3", "--decode-k", "2"]
+    buffered = environment(PYTHONUNBUFFERED="")  # or Python would flush by itself
+    running = subprocess.Popen(arguments, env=buffered, cwd=ROOT, preexec_fn=heeds_ctrl_c, **streams)
+    try:
+        yield running
+    finally:
+        running.kill()
+        running.wait()
+
+
+def arrives(fd: int, timeout: float = 120.0) -> bytes:
+    """The next piece of output."""
+    assert select.select([fd], [], [], timeout)[0], "nothing came"
+    return os.read(fd, 65536)
+
+
+def test_words_appear_while_the_sentence_is_being_sent(plain: Plain) -> None:  # noqa: F811
+    """Character by character; a second sentence; then Ctrl-C."""
+    pipe = subprocess.PIPE
+    with process(plain, stdin=pipe, stdout=pipe, stderr=pipe) as running:
+        assert running.stdin and running.stdout and running.stderr
+        out = running.stdout.fileno()
+        for character in b"a1 a2 ":
+            running.stdin.write(bytes([character]))
+            running.stdin.flush()
+        first = arrives(out)
+        assert len(first.split()) == 1 and b"\n" not in first
+        running.stdin.write(b"a3 ")
+        running.stdin.flush()
+        second = arrives(out)
+        assert len(second.split()) == 1 and second.startswith(b" ")
+        running.stdin.write(b"\na1 a2\n")
+        running.stdin.flush()
+        rest = b""
+        while rest.count(b"\n") < 2:
+            rest += arrives(out)
+        running.send_signal(signal.SIGINT)
+        assert running.wait(60) == 130
+        assert b"Traceback" not in running.stderr.read()
+
+
+def test_a_closed_pipe_ends_it(plain: Plain) -> None:  # noqa: F811
+    pipe = subprocess.PIPE
+    with process(plain, stdin=pipe, stdout=pipe, stderr=pipe) as running:
+        assert running.stdin and running.stdout and running.stderr
+        running.stdout.close()
+        with contextlib.suppress(BrokenPipeError):
+            for _ in range(50):
+                running.stdin.write(b"a1 a2 a3\n")
+                running.stdin.flush()
+            running.stdin.close()
+        assert running.wait(120) == 0
+        errors = running.stderr.read()
+        assert b"Traceback" not in errors and b"BrokenPipe" not in errors
+
+
+def test_a_person_types(plain: Plain) -> None:  # noqa: F811
+    """On a terminal: every key counts at once, keys are echoed, backspace works, the terminal is left as it was."""
+    controller, terminal = pty.openpty()
+    before = _settings(terminal)
+    with process(plain, stdin=terminal, stdout=terminal, stderr=subprocess.PIPE) as running:
+        _wait_for(lambda: _settings(terminal) != before)
+        os.write(controller, b"a1 a3\x7f2 ")
+        screen = b""
+        while b"\x1b[1m" not in screen:
+            screen += arrives(controller)
+        assert screen.startswith(b"a1 a3\x08 \x082 \x1b[1m")  # and no newline yet
+        os.write(controller, b"\n\x04")
+        while running.poll() is None:
+            if select.select([controller], [], [], 0.2)[0]:
+                screen += os.read(controller, 65536)
+        assert running.returncode == 0 and screen.count(b"\n") >= 2
+        assert _settings(terminal) == before
+    os.close(controller)
+    os.close(terminal)
+
+
+def _settings(fd: int) -> List[Any]:
+    import termios
+
+    return termios.tcgetattr(fd)
+
+
+def _wait_for(condition: Any, timeout: float = 120.0) -> None:
+    end = time.monotonic() + timeout
+    while not condition():
+        assert time.monotonic() < end, "it never happened"
+        time.sleep(0.05)

@@ -1,0 +1,129 @@
+"""A training that is killed again and again ends with the parameters of one that never was.
+
+python -m tests.reliability.kill_training --kills 20
+"""
+
+import argparse
+import random
+import shutil
+import signal
+import tempfile
+import time
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, Dict, List, Optional
+from unittest import mock
+
+import torch
+
+from fairseq_milk.host.checkpoint_reading import check_checkpoint
+from tests.support import fairseq_commands as commands
+from tests.support.processes import child, half_and_killed, outcome
+
+UPDATES, SAVE_EVERY = 12, 2
+WRITES = ("torch.save", "shutil.copyfile")  # of the checkpoint itself, and to checkpoint_best.pt and checkpoint_last.pt
+
+
+def arguments(data: Path, save_dir: Path) -> List[str]:
+    """Everything that has a state: dropout, noise and its ramp, the guard, the schedules, batches, validation."""
+    schedule = "--lr-scheduler rnmt_plus --lr-replicas 2 --lr-warmup 2 --lr-decay-start 12 --lr-decay-end 30"
+    more = f"--latency-weight 0.1 --latency-ramp 5 --dropout 0.2 --noise-ramp 6 --save-interval-updates {SAVE_EVERY}"
+    more += " --keep-interval-updates 1"
+    return commands.training(data, save_dir, *schedule.split(), *more.split(), max_update=UPDATES)
+
+
+class Killer:
+    """Trains in one folder.  whole: the parameters of a training that was left alone."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.save_dir = folder, folder / "killed"
+        self.data = commands.make_corpus(folder / "data", valid_size=8)
+        start = time.monotonic()
+        commands.run("fairseq-train", *arguments(self.data, folder / "whole"))  # here: what it imports is forked along
+        self.seconds = time.monotonic() - start
+        self.whole = commands.parameters(folder / "whole" / "checkpoint_last.pt")
+        self.kills = self.in_a_write = self.rounds = 0
+        self.resumed_at: List[int] = []  # updates of the checkpoint that each kill has left
+
+    def at(self, seconds: float) -> None:
+        """Killed from outside after so many seconds, unless it has ended by then."""
+        with child(lambda: commands.run("fairseq-train", *arguments(self.data, self.save_dir)), self._stderr()) as run:
+            run.join(seconds)
+            run.kill()
+            run.join()
+        self._examine(run.exitcode)
+
+    def in_write(self, function: str, after: int) -> None:
+        """Killed when half of a file has been written, by the (after + 1)-th call of this function."""
+        before = self.kills
+        self._examine(self._train(self.save_dir, function, after))
+        self.in_a_write += self.kills - before
+
+    def finish(self) -> None:
+        """To the end, without a kill."""
+        assert self._train(self.save_dir) == 0, self._log()
+
+    def different(self) -> Optional[str]:
+        """The name of a parameter that differs from the training left alone, if there is one."""
+        return commands.different(commands.parameters(self.save_dir / "checkpoint_last.pt"), self.whole)
+
+    def updates(self) -> int:
+        """Of the checkpoint that a rerun would begin with."""
+        last = self.save_dir / "checkpoint_last.pt"
+        return int(torch.load(last)["optimizer_history"][-1]["num_updates"]) if last.exists() else 0
+
+    def _train(self, save_dir: Path, function: Optional[str] = None, after: int = 0) -> int:
+        def work() -> None:
+            with ExitStack() as stack:
+                if function is not None:
+                    module, name = function.split(".")
+                    original = getattr({"torch": torch, "shutil": shutil}[module], name)
+                    stack.enter_context(mock.patch(function, half_and_killed(original, after)))
+                commands.run("fairseq-train", *arguments(self.data, save_dir))
+
+        return outcome(work, self._stderr(), timeout=600)
+
+    def _examine(self, exitcode: int) -> None:
+        """No checkpoint is ever half a one."""
+        assert exitcode in (0, -signal.SIGKILL), self._log()
+        self.kills += exitcode != 0
+        for path in self.save_dir.glob("*.pt"):
+            check_checkpoint(str(path))
+        self.resumed_at.append(self.updates())
+
+    def _stderr(self) -> Path:
+        return self.folder / "stderr"
+
+    def _log(self) -> str:
+        return self._stderr().read_text()[-3000:]
+
+
+def study(folder: Path, kills: int, seed: int = 1) -> Dict[str, Any]:
+    """Half of the kills at random moments, half in the middle of a write; a training ends after about five."""
+    draw, killer = random.Random(seed), Killer(folder)
+    different: List[str] = []
+    while killer.kills < kills:
+        before = killer.kills
+        while killer.kills < min(before + 5, kills):
+            if killer.kills % 2:
+                killer.in_write(draw.choice(WRITES), after=draw.randrange(4))
+            else:
+                killer.at(draw.uniform(0.0, killer.seconds / 2))
+            if killer.updates() == UPDATES:
+                break
+        killer.finish()
+        different += filter(None, [killer.different()])
+        shutil.rmtree(killer.save_dir)
+        killer.rounds += 1
+    figures = {name: getattr(killer, name) for name in ("kills", "in_a_write", "rounds", "resumed_at")}
+    return {**figures, "different": different}
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--kills", type=int, default=20)
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    with tempfile.TemporaryDirectory() as name:
+        print(study(Path(name), options.kills, options.seed))

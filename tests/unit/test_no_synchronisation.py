@@ -1,0 +1,164 @@
+"""On a GPU the training step must never wait for a value: no `.item()`, no boolean index, no shape that data decide.
+
+The step is traced operator by operator on the CPU, and run on `meta` tensors, which have shapes but no values: what
+needs a value cannot run there.  It is forward, criterion and backward: once an update `rnmt_adam` reads the norm of the
+gradient, as fairseq's own trainer does.
+"""
+
+from typing import Any, Callable, Dict, List, NamedTuple, Tuple
+
+import pytest
+import torch
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from fairseq_milk.attention import Memory
+from fairseq_milk.attention.base import context
+from tests.support import tiny_models as tiny
+
+# a value goes to Python, or decides a shape
+VALUES = {"_local_scalar_dense", "item", "is_nonzero", "equal", "allclose"}
+SHAPES = {"nonzero", "nonzero_numpy", "argwhere", "masked_select", "unique_dim", "_unique", "_unique2", "bincount"}
+INDEXED = {"index", "index_put", "index_put_", "_index_put_impl_", "_unsafe_index", "_unsafe_index_put"}
+
+
+class Synchronisations(TorchDispatchMode):
+    """The operators that would wait for the GPU, and the number of all."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: List[str] = []
+        self.operators = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Tuple[Any, ...] = (), kwargs: Any = None) -> Any:
+        self.operators += 1
+        name = func.__name__.split(".")[0]
+        masks = name in INDEXED and any(index is not None and index.dtype == torch.bool for index in args[1])
+        if name in VALUES | SHAPES or masks:
+            self.found.append(name)
+        return func(*args, **(kwargs or {}))
+
+
+class Variant(NamedTuple):
+    """What can be switched on besides: another way through the head or through the criterion."""
+
+    model: Dict[str, Any] = {}
+    criterion: Dict[str, Any] = {}
+
+
+USUAL = Variant()
+VARIANTS = {
+    "published": Variant(model=dict(published_alignment=True)),
+    "unpreserved": Variant(model=dict(unpreserved_mass=True), criterion=dict(latency_metric="ap")),
+    "both": Variant(model=dict(published_alignment=True, unpreserved_mass=True)),
+    "accuracy": Variant(criterion=dict(report_accuracy=True)),
+}
+
+
+def training_step(attention: str, device: str = "cpu", variant: Variant = USUAL) -> Callable[[], None]:
+    """Forward, criterion with lambda > 0, and backward, of the model with everything switched on."""
+    sizes: Dict[str, Any] = dict(encoder_layers=3, decoder_layers=3, dropout=0.2, noise=4.0)
+    model = tiny.model(attention=attention, **sizes, **variant.model).train()
+    criterion = tiny.criterion(latency_weight=0.2, **variant.criterion)
+    sample = tiny.batch(tiny.pairs(5))
+    if device != "cpu":
+        model.to(device)
+        net_input: Dict[str, Tensor] = {name: x.to(device) for name, x in sample["net_input"].items()}
+        sample = {**sample, "net_input": net_input, "target": sample["target"].to(device)}
+
+    def step() -> None:
+        loss, _, _ = criterion(model, sample)
+        loss.backward()
+
+    return step
+
+
+def traced(step: Callable[[], None]) -> Synchronisations:
+    with Synchronisations() as trace:
+        step()
+    assert trace.operators > 100, "the step was not traced"
+    return trace
+
+
+@pytest.mark.parametrize("attention", tiny.FIVE)
+def test_no_operator_of_a_training_step_waits_for_a_value(attention: str) -> None:
+    assert traced(training_step(attention)).found == []
+
+
+@pytest.mark.parametrize("attention", tiny.FIVE)
+def test_a_training_step_needs_no_values(attention: str) -> None:
+    training_step(attention, "meta")()
+
+
+@pytest.mark.parametrize("attention", tiny.LEARNED)
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_neither_does_another_way_to_train(attention: str, variant: str) -> None:
+    assert traced(training_step(attention, variant=VARIANTS[variant])).found == []
+    training_step(attention, "meta", VARIANTS[variant])()
+
+
+def item(beta: Tensor) -> None:
+    float(beta.sum())
+
+
+def branch(beta: Tensor) -> None:
+    assert beta.sum() > -1
+
+
+def boolean_index(beta: Tensor) -> None:
+    beta[beta > 0]
+
+
+def nonzero(beta: Tensor) -> None:
+    beta.nonzero()
+
+
+def write_through_mask(beta: Tensor) -> None:
+    beta.clone()[beta < 0] = 0.0
+
+
+PLANTED: Dict[Callable[[Tensor], None], str] = {
+    item: "_local_scalar_dense",
+    branch: "_local_scalar_dense",
+    boolean_index: "index",
+    nonzero: "nonzero",
+    write_through_mask: "index_put_",
+}
+
+
+def plant(monkeypatch: pytest.MonkeyPatch, mistake: Callable[[Tensor], None]) -> None:
+    def mistaken(beta: Tensor, memory: Memory) -> Tensor:
+        mistake(beta.detach())
+        return context(beta, memory)
+
+    monkeypatch.setattr("fairseq_milk.attention.milk.context", mistaken)
+
+
+@pytest.mark.parametrize("mistake", PLANTED)
+def test_the_trace_finds_what_is_planted(monkeypatch: pytest.MonkeyPatch, mistake: Callable[[Tensor], None]) -> None:
+    plant(monkeypatch, mistake)
+    assert PLANTED[mistake] in traced(training_step("milk")).found
+
+
+@pytest.mark.parametrize("mistake", [item, branch, nonzero, boolean_index])
+def test_so_does_the_run_without_values(monkeypatch: pytest.MonkeyPatch, mistake: Callable[[Tensor], None]) -> None:
+    plant(monkeypatch, mistake)
+    with pytest.raises((RuntimeError, NotImplementedError)):
+        training_step("milk", "meta")()
+
+
+def test_a_backward_is_traced_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Backward(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, beta: Tensor) -> Tensor:
+            return beta.clone()
+
+        @staticmethod
+        def backward(ctx: Any, grad: Tensor) -> Tensor:
+            return grad * float(grad.isfinite().all())
+
+    def mistaken(beta: Tensor, memory: Memory) -> Tensor:
+        return context(Backward.apply(beta), memory)
+
+    monkeypatch.setattr("fairseq_milk.attention.milk.context", mistaken)
+    assert "_local_scalar_dense" in traced(training_step("milk")).found

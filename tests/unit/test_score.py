@@ -1,0 +1,155 @@
+"""The one way to score: equal to sacreBLEU and to the latency functions, whoever asks; texts; collapsed schedules."""
+
+import math
+import random
+from typing import List
+
+import pytest
+import sacrebleu
+
+from fairseq_milk.scoring import PAPER, SIMULEVAL, Convention, Latency, Record, corpus_latency
+from fairseq_milk.scoring.collapse import HURRYING, WAITING, Reads, count_reads, reads_of
+from fairseq_milk.scoring.score import MEASURES, Metrics, score_records
+from fairseq_milk.scoring.texts import PLAIN, SUBWORDS, TOKENISED, Texts, check_comparable, form_of, texts_of
+
+WORDS = "ein Haus steht am Wald und fällt um".split()
+
+
+def generation(size: int = 40, accuracy: float = 0.8, wait: int = 3) -> List[Record]:
+    records = []
+    for i in range(size):
+        draw = random.Random(i)
+        source = draw.choices(WORDS, k=draw.randint(4, 12))
+        hypothesis = [word if draw.random() < accuracy else "nichts" for word in source]
+        delays = [min(j + wait, len(source) + 1) for j in range(len(source) + 1)]
+        records.append(Record(i, source, hypothesis, delays, source))
+    return records
+
+
+def test_figures_are_those_of_sacrebleu_and_of_the_latency_functions() -> None:
+    records = generation()
+    score = score_records(list(reversed(records)))
+    hypotheses, references = texts_of(records)
+    assert references is not None
+    bleu, chrf = sacrebleu.BLEU(), sacrebleu.CHRF()
+    assert score.figure("BLEU") == bleu.corpus_score(hypotheses, [references]).score
+    assert score.figure("chrF") == chrf.corpus_score(hypotheses, [references]).score
+    assert (score.signature("BLEU"), score.signature("chrF")) == (str(bleu.get_signature()), str(chrf.get_signature()))
+    mean = corpus_latency(records).mean
+    assert Latency(*(score.figure(name) for name in Latency._fields)) == mean
+    assert score.signature("AL") == PAPER.signature()
+    expected = f"{bleu.corpus_score(hypotheses, [references]).format()} ({bleu.get_signature()})"
+    assert score.format() == f"{expected} | {corpus_latency(records).format()}"
+
+
+@pytest.mark.parametrize("name", MEASURES)
+def test_every_measure_has_an_interval(name: str) -> None:
+    records = [r._replace(delays=[min(g + r.id % 4, len(r.source) + 1) for g in r.delays]) for r in generation()]
+    score, low, high = score_records(records).interval(name)
+    assert low < score < high and high - low < score
+    assert score_records(records).interval(name, seed=1) != (score, low, high)
+    assert all(map(math.isnan, score_records(records).interval(name, resamples=0)[1:]))
+
+
+def test_published_references_take_the_place_of_those_of_the_records() -> None:
+    records = generation(4)
+    texts = texts_of(records).hypotheses
+    assert score_records(records, texts).figure("BLEU") == pytest.approx(100)
+    assert score_records(records[::-1], texts[::-1]).figure("BLEU") == pytest.approx(100), "they follow their records"
+    with pytest.raises(ValueError, match="4 sentences, but 3 references"):
+        score_records(records, texts[:3])
+
+
+def test_what_cannot_be_had_is_nan_and_said() -> None:
+    records = [record._replace(reference=None) for record in generation(3)]
+    score = score_records(records)
+    assert math.isnan(score.figure("BLEU")) and score.signature("BLEU") == "" and score.figure("DAL") > 0
+    assert score.bleu_string() == "no BLEU: there are no references"
+    unmeasured = score_records(records, metrics=Metrics(SIMULEVAL))
+    assert unmeasured.no_latency is not None and "reference" in unmeasured.no_latency
+    assert all(map(math.isnan, unmeasured.interval("DAL"))) and unmeasured.signature("DAL") == ""
+    assert score_records(generation(3), no_latency="lost").latency_string() == "no latency: lost"
+
+
+def test_metrics_survive_their_signatures() -> None:
+    records = generation()
+    for metrics in (Metrics(), Metrics(Convention("word", False, "reference"), "intl", True), Metrics(tokenize="char")):
+        score = score_records(records, metrics=metrics)
+        assert Metrics.from_signatures(score.signature("BLEU"), score.signature("DAL")) == metrics
+    assert Metrics.from_signatures("", "") == Metrics()
+
+
+# ---- texts ----------------------------------------------------------------------------------------------------------
+
+
+def test_forms_of_text() -> None:
+    assert form_of(["a ha@@ us .", "b"]) == SUBWORDS
+    assert form_of(["▁a ▁ha us"]) == SUBWORDS
+    assert form_of(["a house .", "a dog .", "no"]) == TOKENISED
+    assert form_of(["it &apos;s a house", "well @-@ known"]) == TOKENISED
+    assert form_of(["A house.", "A dog .", "No.", "Yes."]) == PLAIN
+    assert form_of([]) == PLAIN
+
+
+def test_hypotheses_put_together_differently_from_their_references() -> None:
+    plain, tokenised, subwords = ["A house."] * 3, ["A house ."] * 3, ["A ho@@ use ."] * 3
+    said = Texts(tokenised, plain).warning()
+    assert said is not None and "hypotheses are tokenised text, the references detokenised text" in said
+    said = Texts(subwords, tokenised).warning()
+    assert said is not None and "hypotheses are text with subwords left in" in said
+    assert "of subwords" in (Texts(subwords, subwords).warning() or "")
+    assert "of tokenised text" in (Texts(tokenised, tokenised).warning() or "")
+    assert Texts(plain, plain).warning() is None and Texts(plain).warning() is None
+
+
+def test_subwords_are_not_compared_with_words() -> None:
+    plain, tokenised, subwords = (Texts([text] * 3) for text in ("A house.", "A house .", "A ho@@ use ."))
+    assert check_comparable(plain, plain, "ab") is None
+    said = check_comparable(plain, tokenised, ("a.jsonl", "b.jsonl"))
+    assert said is not None and said.startswith("a.jsonl is detokenised text, b.jsonl is tokenised text")
+    for pair in ((plain, subwords), (subwords, tokenised)):
+        with pytest.raises(ValueError, match="cannot be compared, decode both with --remove-bpe"):
+            check_comparable(*pair, "ab")
+
+
+# ---- collapsed schedules --------------------------------------------------------------------------------------------
+
+
+def schedule(delays: List[int], src_length: int = 6) -> Reads:
+    return count_reads([(delays, src_length, True)] * 5)
+
+
+@pytest.mark.parametrize(
+    "delays, collapse",
+    [
+        ([1, 1, 1, 1, 6], HURRYING),
+        ([1, 1, 1, 3, 6], HURRYING),  # quartiles 1, 1, 1
+        ([0, 0, 0, 0, 1], HURRYING),
+        ([1, 1, 2, 3, 6], None),
+        ([1, 2, 3, 4, 5], None),  # wait-1
+        ([6, 6, 6, 6, 6], WAITING),
+        ([5, 6, 6, 6, 6], None),
+    ],
+)
+def test_collapsed_schedules(delays: List[int], collapse: str) -> None:
+    assert schedule(delays).collapse == collapse
+
+
+def test_shares_are_of_tokens_and_eos_has_reason_to_wait() -> None:
+    assert schedule([1, 1, 6, 6, 6]) == Reads(full=0.6, minimal=0.5)
+    assert count_reads([([1, 1, 6, 6], 6, False)]) == Reads(full=0.5, minimal=0.5), "cut before its EOS"
+
+
+def test_sentences_that_leave_no_choice_are_not_judged() -> None:
+    assert count_reads([([1, 1], 2, True)] * 9) == count_reads([]) == Reads(0.0, 0.0)
+    assert count_reads([([1, 1], 2, True)] * 9 + [([4, 5, 5], 5, True)]).collapse is None
+
+
+@pytest.mark.parametrize("wait, collapse", [(1, None), (3, None), (99, WAITING)])
+def test_the_schedule_of_a_generation(wait: int, collapse: str) -> None:
+    assert reads_of(generation(wait=wait)).collapse == collapse
+
+
+def test_one_long_wait_among_many_does_not_hide_a_collapse() -> None:
+    hurried = [r._replace(delays=[1] * len(r.hypothesis) + [len(r.source) + 1]) for r in generation()]
+    assert reads_of(hurried).minimal == 1.0 and reads_of([*hurried, *generation(5)]).collapse == HURRYING

@@ -1,0 +1,160 @@
+"""Words in, words out: what a word becomes, when a word is complete, and text that only grows."""
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, List, Tuple
+
+import pytest
+from fairseq.data import Dictionary
+
+from fairseq_milk.console.errors import UserError
+from fairseq_milk.generation import SourceWords, TargetText, WordSession, load_words
+from fairseq_milk.generation.loading import build_bpe, build_moses, find_codes
+from fairseq_milk.generation.words import BoundedCache
+from tests.support.tiny_models import model as tiny_model
+
+MOSES = build_moses(SimpleNamespace(cfg=SimpleNamespace(source_lang="en", target_lang="en")))
+
+
+def dictionary(*symbols: str) -> Dictionary:
+    result = Dictionary()
+    for symbol in symbols:
+        result.add_symbol(symbol)
+    return result
+
+
+def grow(target: TargetText, *tokens: str) -> List[str]:
+    """What each token and the end of the sentence add to the text."""
+    return [target.add(target.dictionary.index(token)) for token in tokens] + [target.finish()]
+
+
+class Suffix:
+    """A stand-in for BPE: the last letter is a subword."""
+
+    @staticmethod
+    def encode(word: str) -> str:
+        return " ".join(f"{w[:-1]}@@ {w[-1]}" if len(w) > 1 else w for w in word.split())
+
+
+# ---- in ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_word_becomes_subwords() -> None:
+    source = SourceWords(dictionary("hau@@", "s", "."), bpe=Suffix, tokenizer=MOSES)
+    index = source.dictionary.index
+    assert source.tokens("haus.") == [index("hau@@"), index("s"), index(".")]
+    assert source.tokens("maus") == [source.dictionary.unk(), index("s")]
+
+
+def test_text_cannot_give_commands() -> None:
+    source = SourceWords(dictionary("a"))
+    for command in ("<s>", "</s>", "<pad>", "<unk>"):
+        assert source.tokens(command) == [source.dictionary.unk()]
+    assert source.tokens("") == []
+
+
+# ---- out ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_word_comes_out_when_it_is_whole() -> None:
+    target = TargetText(dictionary("ho@@", "use@@", "s", "the"))
+    assert grow(target, "the", "ho@@", "use@@", "s", "the") == ["the", "", "", " houses", " the", ""]
+    target.begin()
+    assert grow(target, "the", "ho@@", "use@@") == ["the", "", "", " house"]  # cut short, as --remove-bpe has it
+
+
+def test_sentencepiece_says_where_words_begin() -> None:
+    target = TargetText(dictionary("▁the", "▁hou", "ses", "▁"))
+    assert grow(target, "▁the", "▁hou", "ses", "▁the") == ["", "the", "", " houses", " the"]
+    target.begin()
+    assert "".join(grow(target, "▁", "ses", "▁", "▁the")) == "ses the"
+
+
+def test_without_marks_every_token_is_a_word() -> None:
+    assert grow(TargetText(dictionary("the", "house")), "the", "house") == ["the", " house", ""]
+    assert grow(TargetText(dictionary("the")), "nonsense") == ["<unk>", ""]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'He said: "Hello, world!" and left.',
+        "A well-known state-of-the-art system isn't John's (perhaps) 3.5% & more <tag>.",
+        "The \"quoted 'inner' words\" cost $5.00, don't they?",
+        "Hello ... world! a/b [x] {y} | pipe - dash",
+    ],
+)
+def test_detokenised_text_only_grows(text: str) -> None:
+    tokens = MOSES.encode(text).split()
+    pieces = grow(TargetText(dictionary(*tokens), MOSES), *tokens)
+    assert "".join(pieces) == MOSES.decode(" ".join(tokens))
+    assert sum(piece != "" for piece in pieces) > len(tokens) // 2
+
+
+def test_a_hyphen_waits_for_what_it_joins() -> None:
+    target = TargetText(dictionary("well", "@-@", "known", "."), MOSES)
+    assert grow(target, "well", "@-@", "known", ".") == ["well", "", "-known", ".", ""]
+    target.begin()
+    assert "".join(grow(target, "well", "@-@")).startswith("well")
+
+
+def test_subwords_are_forgotten_when_there_are_too_many(tmp_path: Path) -> None:
+    """subword-nmt remembers every word, and a stream of names and numbers has no end."""
+    (tmp_path / "codes").write_text("#version: 0.2\na b</w>\n")
+    bpe = build_bpe(str(tmp_path / "codes"))
+    source = SourceWords(dictionary("ab", "x@@"), bpe)
+    for number in range(3 * BoundedCache.room // 2):
+        source.tokens(f"x{number}")
+    assert len(bpe.bpe.cache) <= BoundedCache.room
+    assert bpe.encode("ab xab") == "ab x@@ ab"
+
+
+def test_pieces_that_a_stream_cannot_make_are_refused(tmp_path: Path) -> None:
+    task = SimpleNamespace(source_dictionary=dictionary("▁the", "▁hou", "ses"), target_dictionary=dictionary("a"))
+    with pytest.raises(UserError, match="sentencepiece"):
+        load_words(task, str(tmp_path))
+
+
+# ---- a session of words ------------------------------------------------------------------------------------------
+
+
+def words_and_model() -> Tuple[Any, SourceWords, TargetText]:
+    model = tiny_model(12, attention="waitk", wait_k=2).eval()
+    return model, SourceWords(model.encoder.dictionary), TargetText(model.decoder.dictionary)
+
+
+def test_a_session_writes_while_it_reads() -> None:
+    model, source, target = words_and_model()
+    session = WordSession(model, source, target)
+    pieces = [session.push(word) for word in ("w1", "w2", "unheard", "w3")]
+    assert pieces[0] == "" and all(len(piece.split()) == 1 for piece in pieces[1:])
+    text = "".join(pieces) + session.end()
+    assert session.done and text.split() == [model.decoder.dictionary[w.token] for w in session.written[:-1]]
+    assert [w.delay for w in session.written[:4]] == [2, 3, 4, 5]
+
+
+def test_each_session_begins_its_own_text() -> None:
+    model, source, target = words_and_model()
+    first = [WordSession(model, source, target) for _ in range(2)][1]
+    text = first.push("w1") + first.push("w2") + first.end()
+    again = WordSession(model, source, target)
+    assert again.push("w1") + again.push("w2") + again.end() == text
+
+
+# ---- codes -------------------------------------------------------------------------------------------------------
+
+
+def test_the_codes_are_found_or_asked_for(tmp_path: Any) -> None:
+    task = SimpleNamespace(source_dictionary=dictionary("a@@", "b"), target_dictionary=dictionary("c"))
+    with pytest.raises(UserError, match="no BPE codes in .* name the file with --bpe-codes"):
+        load_words(task, str(tmp_path))
+    (tmp_path / "bpe.codes").write_text("#version: 0.2\na b</w>\n")
+    source, _ = load_words(task, str(tmp_path))
+    assert find_codes(str(tmp_path)).endswith("bpe.codes") and source.bpe.encode("cab") == "c@@ ab"
+    (tmp_path / "codes.old").write_text("")
+    with pytest.raises(UserError, match="2 files"):
+        load_words(task, str(tmp_path))
+    with pytest.raises(UserError, match="there is no file of BPE codes /nowhere"):
+        load_words(task, str(tmp_path), "/nowhere")
+    task.source_dictionary = dictionary("a", "b")
+    assert load_words(task, str(tmp_path))[0].bpe is None
