@@ -6,9 +6,10 @@
 
 from importlib.util import find_spec
 
+from .live.loading import load
 from .version import __version__
 
 if find_spec("fairseq") is not None:
     from .host import registration  # noqa: F401
 
-__all__ = ["__version__"]
+__all__ = ["__version__", "load"]

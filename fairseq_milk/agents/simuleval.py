@@ -3,8 +3,9 @@
     simuleval --agent-class fairseq_milk.agents.simuleval.MilkAgent --source test.de --target test.en \\
         --checkpoint checkpoint_best.pt --data-bin data-bin --latency-metrics AL LAAL AP DAL --output out
 
-SimulEval sends words and counts words: subwords are made and put together here.  The words are those of the text that
-the model was trained on (after Moses, if that was used), since SimulEval joins what it receives with spaces.
+--checkpoint may also be a folder of `fairseq-milk export`, which needs no --data-bin.  SimulEval sends words and counts
+words: subwords are made and put together here.  The words are those of the text that the model was trained on (after
+Moses, if that was used), since SimulEval joins what it receives with spaces.
 """
 
 from argparse import ArgumentParser, Namespace
@@ -14,15 +15,8 @@ from simuleval.agents import TextToTextAgent
 from simuleval.agents.actions import Action, ReadAction, WriteAction
 from simuleval.utils import entrypoint
 
-from fairseq_milk.generation import (  # not relative: SimulEval's --agent runs this file outside of its package
-    WordSession,
-    add_knobs,
-    check_knobs,
-    configure_head,
-    decoding_options,
-    load_model,
-    load_words,
-)
+from fairseq_milk.live import TextOptions, load  # not relative: --agent runs this file outside of its package
+from fairseq_milk.live.knobs import add_knob_arguments, knob_arguments, refuse_other_knobs
 
 
 @entrypoint
@@ -30,38 +24,37 @@ class MilkAgent(TextToTextAgent):
     """Every decision is the session's: the agent carries words to and fro."""
 
     def __init__(self, args: Namespace) -> None:
-        check_knobs(args)
-        self.model, task = load_model(args.checkpoint, args.data_bin)
-        configure_head(self.model.decoder.attention, args)
-        self.source, self.target = load_words(task, args.data_bin, args.bpe_codes)
-        self.options = decoding_options(args, max_len_a=args.max_len_a, max_len_b=args.max_len_b)
+        self.knobs = knob_arguments(args)
+        device = getattr(args, "device", None) or "cpu"
+        self.translator = load(args.checkpoint, args.data_bin, TextOptions(bpe_codes=args.bpe_codes), device)
+        refuse_other_knobs(self.knobs, self.translator.knobs)
         super().__init__(args)
 
     @staticmethod
     def add_args(parser: ArgumentParser) -> None:
-        parser.add_argument("--checkpoint", required=True, help="checkpoint of fairseq-train")
-        parser.add_argument("--data-bin", required=True, help="directory of fairseq-preprocess (dictionaries)")
+        parser.add_argument("--checkpoint", required=True, help="checkpoint of fairseq-train, or an exported folder")
+        parser.add_argument("--data-bin", help="for a checkpoint: directory of fairseq-preprocess (dictionaries)")
         parser.add_argument("--bpe-codes", help="of subword-nmt (default: the *codes* file in the data directory)")
-        add_knobs(parser)
+        add_knob_arguments(parser)
 
     def reset(self) -> None:
         """A new sentence."""
         super().reset()
-        self.session = WordSession(self.model, self.source, self.target, self.options)
+        self.session = self.translator.session(**self.knobs)
         self.words_read = 0
 
     def policy(self) -> Action:
         """One more word has come, perhaps the last; write what can be written now, read on if that is nothing."""
-        text = ""
+        pieces = []
         for word in self.states.source[self.words_read :]:
-            text += self.session.push(word)
+            pieces += self.session.push(word)
         self.words_read = len(self.states.source)
         if self.states.source_finished:
-            text += self.session.end()
-        if not text and not self.session.done:
+            pieces += self.session.end()
+        if not pieces and not self.session.done:
             return ReadAction()
-        return WriteAction(text.strip(), finished=self.session.done)
+        return WriteAction("".join(piece.text for piece in pieces).strip(), finished=self.session.done)
 
     def to(self, device: Any, *args: Any, **kwargs: Any) -> None:
-        self.model.to(device)
+        """Called by SimulEval with its --device, where the model has been loaded."""
         self.reset()

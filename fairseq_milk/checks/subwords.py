@@ -4,7 +4,7 @@ from typing import Any, Dict, Optional
 
 from ..console.errors import UserError
 from ..generation.loading import find_codes
-from ..scoring.records import find_marker
+from ..text.subwords import find_marker
 from .finding import FAIL, OK, WARN, Finding
 from .subject import Subject
 

@@ -6,20 +6,21 @@ import contextlib
 import logging
 import os
 import sys
-from typing import Callable, Iterable, Iterator, Optional
+from typing import Callable, Iterable, Iterator, Optional, Sequence
 
 from ..console.errors import UserError
-from ..generation import WordSession, add_knobs, check_knobs, configure_head, decoding_options, load_model, load_words
-from ..generation.loading import build_moses
+from ..live import Piece, Session, TextOptions, load
+from ..live.knobs import add_knob_arguments, knob_arguments, refuse_other_knobs
 
 BACKSPACE, END_OF_INPUT = ("\x7f", "\b"), "\x04"  # of a terminal
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("checkpoint", help="checkpoint of fairseq-train")
-    parser.add_argument("--data", required=True, metavar="DIR", help="directory of fairseq-preprocess (dictionaries)")
+    parser.add_argument("model", help="checkpoint of fairseq-train, or folder of fairseq-milk export")
+    parser.add_argument("--data", metavar="DIR", help="for a checkpoint: directory of fairseq-preprocess")
     add_text_arguments(parser)
-    add_knobs(parser)
+    add_knob_arguments(parser)
+    parser.add_argument("--device", default="cpu", help="for a checkpoint: where torch computes, e.g. cuda (cpu)")
     parser.add_argument("--verbose", action="store_true", help="show every READ and WRITE on standard error")
 
 
@@ -32,16 +33,14 @@ def add_text_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     logging.getLogger().setLevel(logging.WARNING)
-    check_knobs(args)
-    options = decoding_options(args, max_len_a=args.max_len_a, max_len_b=args.max_len_b)
+    knobs = knob_arguments(args)
     if sys.stdin is None:
         raise UserError("standard input is closed")
-    model, task = load_model(args.checkpoint, args.data)
-    configure_head(model.decoder.attention, args)
-    tokenizer = build_moses(task, args.moses_no_dash_splits, args.moses_no_escape) if args.tokenizer else None
-    source, target = load_words(task, args.data, args.bpe_codes, tokenizer)
+    text = TextOptions(args.bpe_codes, args.tokenizer, args.moses_no_dash_splits, args.moses_no_escape)
+    translator = load(args.model, args.data, text, args.device)
+    refuse_other_knobs(knobs, translator.knobs)
     terminal = sys.stdin.isatty() and sys.stdout.isatty()
-    live = LiveTranslation(lambda: WordSession(model, source, target, options), args.verbose, terminal)
+    live = LiveTranslation(lambda: translator.session(**knobs), args.verbose, terminal)
     fd = sys.stdin.fileno()
     with unbuffered_terminal(fd) if terminal else contextlib.nullcontext():
         for word in words(typed(fd) if terminal else characters(fd), typing=terminal):
@@ -56,10 +55,10 @@ class LiveTranslation:
     terminal: source and target share the screen, so the target is shown bold.
     """
 
-    def __init__(self, begin: Callable[[], WordSession], verbose: bool, terminal: bool) -> None:
+    def __init__(self, begin: Callable[[], Session], verbose: bool, terminal: bool) -> None:
         begin()  # a model that cannot translate a stream is refused before there is any input
         self.begin, self.verbose, self.terminal = begin, verbose, terminal
-        self.session: Optional[WordSession] = None
+        self.session: Optional[Session] = None
 
     def word(self, word: str) -> None:
         """One more source word.  What comes after an early end of the translation is read in vain."""
@@ -81,7 +80,8 @@ class LiveTranslation:
         if self.session is not None:
             self.end_of_sentence()
 
-    def _write(self, text: str) -> None:
+    def _write(self, pieces: Sequence[Piece]) -> None:
+        text = "".join(piece.text for piece in pieces)
         if text:
             self._log("WRITE", text.strip())
             print(f"\033[1m{text.strip()}\033[0m " if self.terminal else text, end="", flush=True)

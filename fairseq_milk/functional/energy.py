@@ -8,6 +8,8 @@ from typing import Any, Tuple
 import torch
 from torch import Tensor
 
+from .product import without_autocast
+
 
 def _tanh_of_sum(keys: Tensor, query: Tensor) -> Tensor:
     """t = tanh(k + q).  (B, J, A), (B, A) -> (B, J, A).
@@ -27,11 +29,13 @@ class _AdditiveEnergy(torch.autograd.Function):
     """
 
     @staticmethod
+    @without_autocast
     def forward(ctx: Any, keys: Tensor, query: Tensor, v: Tensor) -> Tensor:
         ctx.save_for_backward(keys, query, v)
         return _tanh_of_sum(keys, query) @ v
 
     @staticmethod
+    @without_autocast
     def backward(ctx: Any, grad: Tensor) -> Tuple[Tensor, Tensor, Tensor]:
         keys, query, v = ctx.saved_tensors
         t = _tanh_of_sum(keys, query)

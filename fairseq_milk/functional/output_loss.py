@@ -24,6 +24,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from .masking import at_least_float32
+from .product import without_autocast
 
 # Gradients are added up before the loss is scaled: in float16 a probability below 6e-8 would vanish from the products.
 # A power of two, small enough that a column of a chunk cannot overflow (256 rows of certainty, features up to 4).
@@ -110,6 +111,7 @@ class _LabelSmoothedNLL(torch.autograd.Function):
     """The backward scales the gradients in place; should it be called again (retain_graph), they are computed again."""
 
     @staticmethod
+    @without_autocast
     def forward(
         ctx: Any,
         features: Tensor,
@@ -127,6 +129,7 @@ class _LabelSmoothedNLL(torch.autograd.Function):
         return result.loss, result.nll, result.correct
 
     @staticmethod
+    @without_autocast
     @once_differentiable
     def backward(ctx: Any, dloss: Tensor, *_: Any) -> Tuple[Optional[Tensor], ...]:
         features, weight, bias, target = inputs = ctx.saved_tensors

@@ -5,16 +5,21 @@ with instructions for it.  Each operand is off by a relative 2^-9 at most, the s
 is rounded to bfloat16 once more.  Only products are treated so: parameters, gradients, states, layer norms, gates,
 softmax and schedules keep their type.
 
+Under torch's autocast the type is autocast's: `--amp` of fairseq is the same thing, asked for from outside.
+
 A function of this package that multiplies by a weight computes in the type *of the weight* and returns the type of its
 input.  A module rounds its weight with `ProductPrecision`, once per update; the gradient comes back in float32.
 """
 
 import logging
-from typing import Optional
+from functools import wraps
+from typing import Any, Callable, Optional, TypeVar
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
+
+T = TypeVar("T")
 
 logger = logging.getLogger(__name__)
 
@@ -27,6 +32,26 @@ def bfloat16_products(device: torch.device) -> bool:
         built: bool = torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]
         return built and bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
     return False
+
+
+def autocast_dtype(device: torch.device) -> Optional[torch.dtype]:
+    """The type that torch's autocast computes products in; None outside of it."""
+    enabled = torch.is_autocast_enabled(device.type)
+    return torch.get_autocast_dtype(device.type) if enabled else None
+
+
+def without_autocast(method: Callable[..., T]) -> Any:
+    """For forward and backward of an autograd function that chooses the type of each product itself."""
+
+    @wraps(method)
+    def run(ctx: Any, *args: Any) -> T:
+        device = next(x.device for x in args if isinstance(x, Tensor))
+        if not torch.is_autocast_enabled(device.type):
+            return method(ctx, *args)
+        with torch.autocast(device.type, enabled=False):
+            return method(ctx, *args)
+
+    return run
 
 
 class ProductPrecision:
@@ -50,13 +75,15 @@ class ProductPrecision:
 
     def operand(self, x: Tensor) -> Tensor:
         """x as a factor of a product.  Only float32 is rounded: a half-precision model is left alone."""
-        return x if self.dtype is None or x.dtype != torch.float32 else x.to(self.dtype)
+        dtype = autocast_dtype(x.device) or self.dtype
+        return x if dtype is None or x.dtype != torch.float32 else x.to(dtype)
 
     def linear(self, x: Tensor, weight: Tensor, bias: Optional[Tensor] = None) -> Tensor:
         """W x + b in x's type.  x: (..., D), weight: (V, D), bias: (V,) -> (..., V)."""
-        if self.dtype is None or x.dtype != torch.float32:
+        factor = self.operand(weight)
+        if factor.dtype == x.dtype:
             return F.linear(x, weight, bias)
-        product = F.linear(self.operand(x), self.operand(weight)).to(x.dtype)
+        product = F.linear(x.to(factor.dtype), factor).to(x.dtype)
         return product if bias is None else product + bias
 
     def _say(self, sentence: str) -> None:

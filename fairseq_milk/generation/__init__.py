@@ -1,11 +1,18 @@
-"""Simultaneous decoding: batched for `fairseq-generate`, live in a session; the same decisions, one code."""
+"""Simultaneous decoding: batched for `fairseq-generate`, live in a session; the same decisions, one code.
 
-from .decoding import DecodingOptions, Hypothesis, translate
-from .generator import AlignedBeamSearch, SimultaneousGenerator, full_read
-from .knobs import DecodingKnobs, add_knobs, check_knobs, configure_head, decoding_options
-from .loading import attention_of, load_model, load_words
-from .session import StreamingSession, Written
-from .words import SourceWords, TargetText, WordSession
+Names are imported when they are used: the rules of `generation.schedule` need neither torch nor fairseq.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .decoding import Hypothesis, translate
+    from .generator import AlignedBeamSearch, SimultaneousGenerator, full_read
+    from .knobs import DecodingKnobs, add_knobs, check_knobs, configure_head, decoding_options
+    from .loading import attention_of, load_model, load_words
+    from .schedule import DecodingOptions, TokenSession, Written
+    from .session import StreamingSession
 
 __all__ = [
     "AlignedBeamSearch",
@@ -13,10 +20,8 @@ __all__ = [
     "DecodingOptions",
     "Hypothesis",
     "SimultaneousGenerator",
-    "SourceWords",
     "StreamingSession",
-    "TargetText",
-    "WordSession",
+    "TokenSession",
     "Written",
     "add_knobs",
     "attention_of",
@@ -28,3 +33,14 @@ __all__ = [
     "load_words",
     "translate",
 ]
+
+_MODULES = ("schedule", "decoding", "generator", "knobs", "loading", "session")
+
+
+def __getattr__(name: str) -> Any:
+    if name in __all__:
+        for module in _MODULES:
+            found = vars(importlib.import_module(f"{__name__}.{module}"))
+            if name in found:
+                return found[name]
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,4 +1,4 @@
-"""Greedy simultaneous decoding of a batch: the one place where READ and WRITE are decided.
+"""Greedy simultaneous decoding of a batch by the rules of `schedule`.
 
 The batched generator of `fairseq-generate` and the streaming session differ only in where the source states come from.
 A `Decoding` is handed one source state at a time and never sees more than has been read.
@@ -11,18 +11,7 @@ import torch
 from torch import Tensor
 
 from ..attention import Memory
-
-
-class DecodingOptions(NamedTuple):
-    """The knobs of decoding that need no training."""
-
-    min_wait: int = 1  # source tokens read before the first target token
-    max_writes: int = 0  # target tokens in a row without a READ while there is something to read; 0: any number
-    early_eos: bool = True  # may EOS be written before the whole source has been read?
-    max_len_a: float = 2.0  # EOS at the latest after max_len_a * |x| + max_len_b target tokens
-    max_len_b: int = 200
-    min_len: int = 1  # target tokens before EOS
-    unk_penalty: float = 0.0
+from .schedule import DecodingOptions, must_read, too_long
 
 
 class Step(NamedTuple):
@@ -67,15 +56,10 @@ class Decoding:
 
     def wants_to_read(self, exhausted: Tensor) -> Tensor:
         """Which sentences READ before they write?  exhausted: (B,) bool, nothing is left to read.  -> (B,) bool."""
-        read, options = self.memory.lengths, self.options
         if not self.begun:
             return torch.ones_like(exhausted)
-        reading = ~self.attention.wants_to_write(self.queries, self.memory, self.i) | self.retracted
-        if self.i == 1:
-            reading |= read < options.min_wait
-        if options.max_writes > 0:
-            reading |= self.writes >= options.max_writes
-        reading |= self._too_long()
+        waits = ~self.attention.wants_to_write(self.queries, self.memory, self.i)
+        reading: Tensor = must_read(self.options, self.i, waits, self.memory.lengths, self.writes, self.retracted)
         return reading & ~exhausted
 
     def read(self, h: Tensor, rows: Tensor) -> None:
@@ -105,10 +89,6 @@ class Decoding:
         self.queries = {name: x.index_select(0, rows) for name, x in self.queries.items()}
         self.tokens, self.writes, self.retracted = self.tokens[rows], self.writes[rows], self.retracted[rows]
 
-    def _too_long(self) -> Tensor:
-        """More target tokens than max_len allows for what has been read: (B,) bool."""
-        return self.i > self.options.max_len_a * self.memory.lengths + self.options.max_len_b
-
     def _choose(self, logits: Tensor) -> Tuple[Tensor, Tensor]:
         """The most probable token and its log-probability: never padding, EOS neither before min_len nor after max_len.
 
@@ -122,7 +102,7 @@ class Decoding:
             best, tokens = logits.max(-1)
             return tokens, best - total
         best, tokens = logits.max(-1)
-        end = self._too_long()
+        end = too_long(self.options, self.i, self.memory.lengths)
         return tokens.masked_fill(end, self.eos), torch.where(end, eos, best) - total
 
 

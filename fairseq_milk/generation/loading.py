@@ -1,21 +1,19 @@
 """A trained model, its dictionaries and its text processing, for Python and for the live commands."""
 
-import contextlib
 import glob
-import io
 import os
-from argparse import Namespace
+from pathlib import Path
 from typing import Any, Optional, Tuple
 
 from fairseq import checkpoint_utils
-from fairseq.data import encoders
 
 from ..attention import SimultaneousAttention
-from ..console.errors import UserError, first_line
+from ..console.errors import UserError
 from ..console.files import require_text
 from ..host.model_guard import refuse_foreign
-from ..scoring.records import BPE, SENTENCEPIECE, find_marker
-from .words import BoundedCache, SourceWords, TargetText
+from ..text.encoders import Moses, SubwordNmt, Tokenizer
+from ..text.subwords import BPE, SENTENCEPIECE, find_marker
+from ..text.words import SourceWords, TargetText
 
 
 def load_model(checkpoint: str, data: str) -> Tuple[Any, Any]:
@@ -40,7 +38,7 @@ def attention_of(model: Any) -> Any:
 
 
 def load_words(
-    task: Any, data: str, bpe_codes: Optional[str] = None, tokenizer: Any = None
+    task: Any, data: str, bpe_codes: Optional[str] = None, tokenizer: Optional[Tokenizer] = None
 ) -> Tuple[SourceWords, TargetText]:
     """Both sides' text processing.
 
@@ -67,24 +65,13 @@ def find_codes(data: str) -> str:
     return found[0]
 
 
-def build_bpe(codes: str) -> Any:
-    """fairseq's subword_nmt, which would remember every word that it has seen."""
+def build_bpe(codes: str) -> SubwordNmt:
     if not os.path.isfile(codes):
         raise UserError(f"there is no file of BPE codes {codes}")
     require_text(codes, "the file of BPE codes")
-    said = io.StringIO()
-    try:
-        with contextlib.redirect_stderr(said):
-            bpe = encoders.build_bpe(Namespace(bpe="subword_nmt", bpe_codes=codes, bpe_separator=BPE))
-    except (SystemExit, ValueError) as error:  # subword_nmt prints its reason and leaves
-        reason = said.getvalue().split("\n")[0] or first_line(error)
-        raise UserError(f"the file of BPE codes {codes} cannot be used: {reason}") from error
-    bpe.bpe.cache = BoundedCache()
-    return bpe
+    return SubwordNmt(Path(codes).read_text(encoding="utf-8"), codes)
 
 
-def build_moses(task: Any, no_dash_splits: bool = False, no_escape: bool = False) -> Any:
-    """fairseq's moses, for the languages of the task."""
-    languages = {"source_lang": task.cfg.source_lang, "target_lang": task.cfg.target_lang}
-    flags = {"moses_no_dash_splits": no_dash_splits, "moses_no_escape": no_escape}
-    return encoders.build_tokenizer(Namespace(tokenizer="moses", **languages, **flags))
+def build_moses(task: Any, no_dash_splits: bool = False, no_escape: bool = False) -> Moses:
+    """The Moses tokeniser for the languages of the task."""
+    return Moses(task.cfg.source_lang, task.cfg.target_lang, no_dash_splits, no_escape)

@@ -5,8 +5,9 @@ import logging
 _speech = logging.getLogger("fairseq.tasks.text_to_speech")
 _speech.setLevel(logging.WARNING)  # it asks for tensorboardX, which nothing here needs, whenever fairseq is imported
 
-from . import checkpoint_reading, checkpoint_writing  # noqa: E402
+from . import amp_optimizer, checkpoint_reading, checkpoint_writing  # noqa: E402
 
+amp_optimizer.install()
 checkpoint_reading.install()
 checkpoint_writing.install()
 

@@ -43,7 +43,7 @@ import torch.nn as nn
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from ..functional.product import ProductPrecision
+from ..functional.product import ProductPrecision, without_autocast
 
 INIT_RANGE = 0.04  # RNMT+: every matrix from Uniform(-0.04, 0.04)
 
@@ -180,6 +180,7 @@ class _Layer(torch.autograd.Function):
     """
 
     @staticmethod
+    @without_autocast
     def forward(ctx: Any, *args: Any) -> Tuple[Tensor, Tensor, Tensor]:
         trace = _run(*args)
         x, h0, c0, padding, weight_x, weight_h, scale, bias, options, training = args
@@ -191,6 +192,7 @@ class _Layer(torch.autograd.Function):
         return trace.hs[1:], trace.hs[-1].clone(), trace.cs[-1].clone()
 
     @staticmethod
+    @without_autocast
     @once_differentiable
     def backward(ctx: Any, dhs: Optional[Tensor], dh_last: Optional[Tensor], dc: Optional[Tensor]) -> Tuple[Any, ...]:
         x, h0, c0, padding, weight_x, weight_h, scale, bias, hs = ctx.saved_tensors
@@ -303,11 +305,13 @@ class _Recurrent(torch.autograd.Function):
     """
 
     @staticmethod
+    @without_autocast
     def forward(ctx: Any, projected: Tensor, weight: Tensor, inputs: List[Tensor]) -> Tensor:
         ctx.inputs = inputs
         return projected.view_as(projected)
 
     @staticmethod
+    @without_autocast
     @once_differentiable
     def backward(ctx: Any, dz: Tensor) -> Tuple[Any, ...]:
         dweight = None
@@ -322,6 +326,7 @@ class _LoopStep(torch.autograd.Function):
     """projected (B, 4H), fed (B, F), h, c (B, H), weight (4H, F+H) -> h, c (B, H).  weight's gradient: _Recurrent."""
 
     @staticmethod
+    @without_autocast
     def forward(
         ctx: Any,
         projected: Tensor,
@@ -350,6 +355,7 @@ class _LoopStep(torch.autograd.Function):
         return h_new.to(h.dtype), step.c
 
     @staticmethod
+    @without_autocast
     @once_differentiable
     def backward(ctx: Any, dh: Optional[Tensor], dc: Optional[Tensor]) -> Tuple[Any, ...]:
         c_prev, weight, scale, *saved = ctx.saved_tensors

@@ -15,11 +15,10 @@ from fairseq_milk.console.errors import UserError
 from fairseq_milk.generation import load_model
 from fairseq_milk.host.checkpoint_reading import check_checkpoint, load_with_data_pickle
 from fairseq_milk.models.milk_rnmt import MilkRNMT
-from tests.commands.test_cli_check import check
-from tests.commands.test_stream import stream
 from tests.support import fairseq_commands as commands
 from tests.support.fairseq_commands import decoding, run, training
-from tests.support.tiny_translators import Plain, plain  # noqa: F401
+from tests.support.tiny_translators import Plain
+from tests.support.verbs import check, stream
 
 # ---- who loads --------------------------------------------------------------------------------------------------
 
@@ -89,13 +88,13 @@ def refused(load: Any, path: Path, data: Path, words: str) -> None:
 
 
 @decoders
-def test_a_half_is_refused(load: Any, plain: Plain, tmp_path: Path) -> None:  # noqa: F811
+def test_a_half_is_refused(load: Any, plain: Plain, tmp_path: Path) -> None:
     path, whole = tmp_path / "half.pt", plain.checkpoint.read_bytes()
     path.write_bytes(whole[: len(whole) // 2])
     refused(load, path, plain.bin, f"{path} is no checkpoint, or only a part of one")
 
 
-def test_a_file_cut_anywhere(plain: Plain, tmp_path: Path) -> None:  # noqa: F811
+def test_a_file_cut_anywhere(plain: Plain, tmp_path: Path) -> None:
     """From the first byte to the last but one; and what never was one."""
     whole, path = plain.checkpoint.read_bytes(), tmp_path / "cut.pt"
     cuts = sorted({1, 2, 3, 4, 5, 100, len(whole) - 1, len(whole) - 22, *range(50, len(whole), len(whole) // 40)})
@@ -120,7 +119,7 @@ def test_a_file_cut_anywhere(plain: Plain, tmp_path: Path) -> None:  # noqa: F81
         ({"model": {1: torch.zeros(1)}, "cfg": {}}, "it has no parameters"),
     ],
 )
-def test_a_file_of_torch_s_that_is_no_checkpoint(content: Any, words: str, plain: Plain, tmp_path: Path) -> None:  # noqa: F811
+def test_a_file_of_torch_s_that_is_no_checkpoint(content: Any, words: str, plain: Plain, tmp_path: Path) -> None:
     torch.save(content, tmp_path / "other.pt")
     for load in DECODERS.values():
         refused(
@@ -156,7 +155,7 @@ WAYS: Dict[str, Callable[[Any, Path], object]] = {
 
 
 @loaders
-def test_code_is_refused_and_not_run(load: Any, plain: Plain, tmp_path: Path, monkeypatch: Any) -> None:  # noqa: F811
+def test_code_is_refused_and_not_run(load: Any, plain: Plain, tmp_path: Path, monkeypatch: Any) -> None:
     """Even where the environment tells torch to run it, as many do to load old checkpoints."""
     state, path = torch.load(plain.checkpoint), tmp_path / "evil.pt"
     monkeypatch.setenv("TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD", "1")
@@ -167,7 +166,7 @@ def test_code_is_refused_and_not_run(load: Any, plain: Plain, tmp_path: Path, mo
 
 
 @pytest.mark.parametrize("write", WAYS.values(), ids=WAYS)
-def test_code_in_every_format(write: Any, plain: Plain, tmp_path: Path) -> None:  # noqa: F811
+def test_code_in_every_format(write: Any, plain: Plain, tmp_path: Path) -> None:
     state, path = torch.load(plain.checkpoint), tmp_path / "evil.pt"
     mark = malicious(state, path)
     write(state, path)
@@ -181,7 +180,7 @@ def test_code_in_every_format(write: Any, plain: Plain, tmp_path: Path) -> None:
     assert mark.exists(), "the code of this test does nothing when it is run"
 
 
-def test_an_older_torch_is_as_careful(plain: Plain, tmp_path: Path) -> None:  # noqa: F811
+def test_an_older_torch_is_as_careful(plain: Plain, tmp_path: Path) -> None:
     """Its `weights_only` cannot be told of fairseq's classes; our own unpickler takes its place."""
     state = torch.load(plain.checkpoint)
     state["extra_state"]["more"] = argparse.Namespace(a=[1], b={"c": torch.nn.Parameter(torch.ones(2))})
@@ -210,7 +209,7 @@ def fconv(mark: Path, **more: Any) -> argparse.Namespace:
 
 
 @decoders
-def test_options_that_fairseq_would_evaluate_are_not(load: Any, plain: Plain, tmp_path: Path) -> None:  # noqa: F811
+def test_options_that_fairseq_would_evaluate_are_not(load: Any, plain: Plain, tmp_path: Path) -> None:
     """Code in a checkpoint of nothing but data."""
     mark, state = tmp_path / "mark", torch.load(plain.checkpoint)
     state["cfg"]["model"] = fconv(mark, _name="fconv")
@@ -221,7 +220,7 @@ def test_options_that_fairseq_would_evaluate_are_not(load: Any, plain: Plain, tm
 
 
 @decoders
-def test_nor_if_an_old_checkpoint_says_two_things(load: Any, plain: Plain, tmp_path: Path) -> None:  # noqa: F811
+def test_nor_if_an_old_checkpoint_says_two_things(load: Any, plain: Plain, tmp_path: Path) -> None:
     """fairseq builds what `arch` names, whatever `_name` says."""
     mark, state = tmp_path / "mark", torch.load(plain.checkpoint)
     task = dict(task="translation", data=str(plain.bin), source_lang="de", target_lang="en")
@@ -232,7 +231,7 @@ def test_nor_if_an_old_checkpoint_says_two_things(load: Any, plain: Plain, tmp_p
 
 
 @pytest.mark.parametrize("loader", ["check", "python", "from_pretrained"])
-def test_a_task_that_is_not_a_translation(loader: str, plain: Plain, tmp_path: Path) -> None:  # noqa: F811
+def test_a_task_that_is_not_a_translation(loader: str, plain: Plain, tmp_path: Path) -> None:
     state = torch.load(plain.checkpoint)
     state["cfg"]["task"]["_name"] = "language_modeling"
     torch.save(state, tmp_path / "task.pt")
@@ -243,7 +242,7 @@ def test_a_task_that_is_not_a_translation(loader: str, plain: Plain, tmp_path: P
 
 
 @pytest.fixture(scope="module")
-def lstm(plain: Plain, tmp_path_factory: pytest.TempPathFactory) -> Path:  # noqa: F811
+def lstm(plain: Plain, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Of fairseq's own; its decoder has an `attention`, too."""
     folder = tmp_path_factory.mktemp("lstm")
     sizes = "--encoder-embed-dim 8 --encoder-hidden-size 8 --decoder-embed-dim 8 --decoder-hidden-size 8"
@@ -254,7 +253,7 @@ def lstm(plain: Plain, tmp_path_factory: pytest.TempPathFactory) -> Path:  # noq
 
 
 @decoders
-def test_a_model_of_fairseq_s_own(load: Any, lstm: Path, plain: Plain) -> None:  # noqa: F811
+def test_a_model_of_fairseq_s_own(load: Any, lstm: Path, plain: Plain) -> None:
     refused(load, lstm, plain.bin, "'lstm' is not a model of fairseq_milk")
 
 
@@ -266,7 +265,7 @@ CHANGES: List[Callable[[Dict[str, Any]], object]] = [
 ]
 
 
-def test_parameters_that_do_not_fit(plain: Plain, tmp_path: Path) -> None:  # noqa: F811
+def test_parameters_that_do_not_fit(plain: Plain, tmp_path: Path) -> None:
     for number, change in enumerate(CHANGES):
         state, path = torch.load(plain.checkpoint), tmp_path / f"{number}.pt"
         change(state)
@@ -277,7 +276,7 @@ def test_parameters_that_do_not_fit(plain: Plain, tmp_path: Path) -> None:  # no
 
 
 @pytest.mark.parametrize("load", [DECODERS["generate"], DECODERS["python"]], ids=["generate", "python"])
-def test_a_checkpoint_of_another_fairseq(load: Any, plain: Plain, tmp_path: Path) -> None:  # noqa: F811
+def test_a_checkpoint_of_another_fairseq(load: Any, plain: Plain, tmp_path: Path) -> None:
     """A newer one with more options is taken; one that lacks what fairseq needs is refused."""
     path, state = tmp_path / "newer.pt", torch.load(plain.checkpoint)
     state["cfg"]["reactor"] = {"cores": 2}
@@ -310,7 +309,7 @@ DAMAGE: Dict[str, Callable[[Dict[str, Any]], object]] = {
 
 
 @pytest.mark.parametrize("change", DAMAGE.values(), ids=DAMAGE)
-def test_a_damaged_checkpoint_is_named(change: Any, plain: Plain, tmp_path: Path) -> None:  # noqa: F811
+def test_a_damaged_checkpoint_is_named(change: Any, plain: Plain, tmp_path: Path) -> None:
     state, path = torch.load(plain.checkpoint), tmp_path / "damaged.pt"
     change(state)
     torch.save(state, path)
@@ -319,7 +318,7 @@ def test_a_damaged_checkpoint_is_named(change: Any, plain: Plain, tmp_path: Path
 
 
 @decoders
-def test_what_is_no_file(load: Any, plain: Plain, tmp_path: Path) -> None:  # noqa: F811
+def test_what_is_no_file(load: Any, plain: Plain, tmp_path: Path) -> None:
     refused(load, tmp_path / "nowhere.pt", plain.bin, "there is no checkpoint|cannot be read: Model file not found")
     refused(load, tmp_path, plain.bin, "there is no checkpoint|cannot be read: Is a directory")
 
@@ -329,7 +328,7 @@ def test_a_folder_that_is_not_there() -> None:
         MilkRNMT.from_pretrained("/nowhere")
 
 
-def test_of_an_ensemble_the_one_at_fault_is_named(plain: Plain, tmp_path: Path) -> None:  # noqa: F811
+def test_of_an_ensemble_the_one_at_fault_is_named(plain: Plain, tmp_path: Path) -> None:
     path, state = tmp_path / "misfit.pt", torch.load(plain.checkpoint)
     overrides = {"data": str(plain.bin)}
     load, whole = checkpoint_utils.load_model_ensemble_and_task, str(plain.checkpoint)
@@ -341,7 +340,7 @@ def test_of_an_ensemble_the_one_at_fault_is_named(plain: Plain, tmp_path: Path) 
         load([whole, str(path)], overrides)
 
 
-def test_a_model_that_has_diverged(plain: Plain, tmp_path: Path) -> None:  # noqa: F811
+def test_a_model_that_has_diverged(plain: Plain, tmp_path: Path) -> None:
     state, path = torch.load(plain.checkpoint), tmp_path / "diverged.pt"
     state["model"]["decoder.output.bias"][5] = float("inf")
     torch.save(state, path)
@@ -349,7 +348,7 @@ def test_a_model_that_has_diverged(plain: Plain, tmp_path: Path) -> None:  # noq
     refused(LOADERS["restore"], path, plain.bin, "decoder.output.bias is not finite")
 
 
-def test_resuming_with_another_size(plain: Plain, tmp_path: Path) -> None:  # noqa: F811
+def test_resuming_with_another_size(plain: Plain, tmp_path: Path) -> None:
     path = tmp_path / "smaller.pt"
     path.write_bytes(plain.checkpoint.read_bytes())
     with pytest.raises(UserError, match=f"{path}.* does not fit the dictionaries or the size of this model"):

@@ -17,10 +17,9 @@ from hypothesis import strategies as st
 from fairseq_milk.cli import main
 from fairseq_milk.cli.stream import words
 from fairseq_milk.console.errors import UserError
-from tests.commands.test_cli_check import check
-from tests.commands.test_stream import stream
 from tests.support.fairseq_commands import decoding, environment, run, training
-from tests.support.tiny_translators import Plain, plain  # noqa: F401
+from tests.support.tiny_translators import Plain
+from tests.support.verbs import check, stream
 
 SCRIPTS = [
     "שלום",
@@ -44,7 +43,7 @@ def read_words(err: str) -> List[str]:
 # ---- stream -----------------------------------------------------------------------------------------------------
 
 
-def test_a_stream_of_every_script(plain: Plain) -> None:  # noqa: F811
+def test_a_stream_of_every_script(plain: Plain) -> None:
     """A line for each line; words come through as they are."""
     lines = STRANGE
     text = "".join(f"{line} a1\n" for line in lines)
@@ -53,13 +52,13 @@ def test_a_stream_of_every_script(plain: Plain) -> None:  # noqa: F811
     assert read_words(err) == [word for line in lines for word in (line, "a1", "</s>")]
 
 
-def test_bytes_that_are_no_text(plain: Plain) -> None:  # noqa: F811
+def test_bytes_that_are_no_text(plain: Plain) -> None:
     data = bytes(range(256)).replace(b"\n", b"") * 3
     code, out, err = stream(data + b"\na1\n", plain.checkpoint, "--data", plain.bin, "--max-len-b", 3)
     assert (code, err, out.count("\n")) == (0, "", 2)
 
 
-def test_windows_lines_and_blank_lines(plain: Plain) -> None:  # noqa: F811
+def test_windows_lines_and_blank_lines(plain: Plain) -> None:
     arguments = [plain.checkpoint, "--data", plain.bin, "--max-len-b", 3]
     unix = b"a1 a2\n\n\na3\n   \na4 a5 a6\n"
     code, out, _ = stream(unix, *arguments)
@@ -68,7 +67,7 @@ def test_windows_lines_and_blank_lines(plain: Plain) -> None:  # noqa: F811
 
 
 @pytest.mark.parametrize("tokens", [0, 1, int(os.environ.get("LONG_LINE", "1000"))])
-def test_lines_of_any_length(tokens: int, plain: Plain) -> None:  # noqa: F811
+def test_lines_of_any_length(tokens: int, plain: Plain) -> None:
     """What comes after a long line is translated as if it had come first.  By hand: LONG_LINE=10000."""
     line = ("a1 " * tokens).encode() + b"\n"
     limits = ["--max-len-a", 0, "--max-len-b", 5]
@@ -93,7 +92,7 @@ def test_words_of_any_text(text: str) -> None:
 # ---- fairseq's commands -----------------------------------------------------------------------------------------
 
 
-def preprocess(folder: Path, sides: Tuple[bytes, bytes], plain: Plain, split: str = "test") -> Path:  # noqa: F811
+def preprocess(folder: Path, sides: Tuple[bytes, bytes], plain: Plain, split: str = "test") -> Path:
     for language, side in zip(("de", "en"), sides):
         (folder / f"text.{language}").write_bytes(side)
     dictionaries = ["--srcdict", plain.bin / "dict.de.txt", "--tgtdict", plain.bin / "dict.en.txt"]
@@ -102,7 +101,7 @@ def preprocess(folder: Path, sides: Tuple[bytes, bytes], plain: Plain, split: st
     return folder / "bin"
 
 
-def test_generate_and_score_take_every_script(plain: Plain, tmp_path: Path) -> None:  # noqa: F811
+def test_generate_and_score_take_every_script(plain: Plain, tmp_path: Path) -> None:
     """With a dictionary made from such text, so that the words are known."""
     known = [*SCRIPTS, *CONTROL]
     lines = [" ".join(known), *known, "", "a1", "\x0b\x0c", *["a1 a2"] * 3]
@@ -124,7 +123,7 @@ def test_generate_and_score_take_every_script(plain: Plain, tmp_path: Path) -> N
         assert code == 0 and f"{len(lines)} sentences" in out and "DAL" in out, err
 
 
-def test_sides_of_different_lengths(plain: Plain, tmp_path: Path) -> None:  # noqa: F811
+def test_sides_of_different_lengths(plain: Plain, tmp_path: Path) -> None:
     data = preprocess(tmp_path, (b"a1\na2\na3\n", b"b1\nb2\n"), plain, "train")
     with pytest.raises(UserError, match="the data set 'train' in .* Source and target must contain the same number"):
         run("fairseq-train", *training(data, tmp_path / "save", "--disable-validation"))
@@ -133,7 +132,7 @@ def test_sides_of_different_lengths(plain: Plain, tmp_path: Path) -> None:  # no
         run("fairseq-generate", *decoding(data, plain.checkpoint))
 
 
-def test_a_line_that_is_too_long_is_named(plain: Plain, tmp_path: Path) -> None:  # noqa: F811
+def test_a_line_that_is_too_long_is_named(plain: Plain, tmp_path: Path) -> None:
     data = preprocess(tmp_path, (b"a1\n" + b"a2 " * 10_000 + b"\n", b"b1\nb2\n"), plain)
     with pytest.raises(UserError, match="sample #1 is invalid .* --skip-invalid-size-inputs-valid-test") as error:
         run("fairseq-generate", *decoding(data, plain.checkpoint))
@@ -142,7 +141,7 @@ def test_a_line_that_is_too_long_is_named(plain: Plain, tmp_path: Path) -> None:
     assert re.findall(r"^H-(\d+)", done.stdout, flags=re.MULTILINE) == ["0"]
 
 
-def test_interactive_refuses_a_file_that_is_no_text(plain: Plain, tmp_path: Path) -> None:  # noqa: F811
+def test_interactive_refuses_a_file_that_is_no_text(plain: Plain, tmp_path: Path) -> None:
     """Before the lines that come first are translated."""
     (tmp_path / "source").write_bytes(b"a1 a2\na1 \xff\n")
     arguments = decoding(plain.bin, plain.checkpoint, "--input", tmp_path / "source")
@@ -152,7 +151,7 @@ def test_interactive_refuses_a_file_that_is_no_text(plain: Plain, tmp_path: Path
         run("fairseq-interactive", *decoding(plain.bin, plain.checkpoint, "--input", tmp_path / "nowhere"))
 
 
-def test_interactive_replaces_what_is_no_text_in_a_pipe(plain: Plain) -> None:  # noqa: F811
+def test_interactive_replaces_what_is_no_text_in_a_pipe(plain: Plain) -> None:
     with subprocess.Popen(
         ["fairseq-interactive", *map(str, decoding(plain.bin, plain.checkpoint, "--max-len-b", 3))],
         stdin=subprocess.PIPE,
@@ -252,7 +251,7 @@ DAMAGE: Dict[str, Tuple[Callable[[Path], object], str]] = {
 
 
 @pytest.mark.parametrize("damage, name", DAMAGE.values(), ids=DAMAGE)
-def test_damaged_data_is_named(damage: Any, name: str, plain: Plain, tmp_path: Path) -> None:  # noqa: F811
+def test_damaged_data_is_named(damage: Any, name: str, plain: Plain, tmp_path: Path) -> None:
     data = tmp_path / "bin"
     shutil.copytree(plain.bin, data)
     damage(data)
@@ -279,7 +278,7 @@ def test_damaged_data_is_named(damage: Any, name: str, plain: Plain, tmp_path: P
 def test_codes_that_are_none(
     codes: bytes,
     words: str,
-    plain: Plain,  # noqa: F811
+    plain: Plain,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:

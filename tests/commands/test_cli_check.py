@@ -1,7 +1,5 @@
 """`fairseq-milk check` on real files: a checkpoint, the arguments of a training, and what is neither."""
 
-import contextlib
-import io
 import json
 import os
 import shutil
@@ -12,17 +10,9 @@ import pytest
 import torch
 
 from fairseq_milk.checks import CHECKS
-from fairseq_milk.cli import main
 from tests.support.fairseq_commands import training
-from tests.support.tiny_translators import Plain, Translators, plain, translators  # noqa: F401
-
-
-def check(*arguments: Any) -> Tuple[int, str, str]:
-    """-> exit code, standard output, standard error."""
-    out, err = io.StringIO(), io.StringIO()
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-        code = main(["check", *map(str, arguments)])
-    return code, out.getvalue(), err.getvalue()
+from tests.support.tiny_translators import Plain, Translators
+from tests.support.verbs import check
 
 
 def statuses(report: Dict[str, Any], status: str) -> List[str]:
@@ -37,7 +27,7 @@ def less_hasty(checkpoint: Path, to: Path) -> Path:
     return to
 
 
-def test_a_sound_checkpoint(translators: Translators, tmp_path: Path) -> None:  # noqa: F811
+def test_a_sound_checkpoint(translators: Translators, tmp_path: Path) -> None:
     checkpoint = less_hasty(translators.checkpoint("milk"), tmp_path / "checkpoint.pt")
     arguments = [checkpoint, "--data", translators.corpus.bin]
     code, out, err = check(*arguments, "--json")
@@ -53,7 +43,7 @@ def test_a_sound_checkpoint(translators: Translators, tmp_path: Path) -> None:  
     assert " ok" in lines[-1] and lines[-1].endswith("seconds")
 
 
-def test_a_checkpoint_that_is_not(plain: Plain) -> None:  # noqa: F811
+def test_a_checkpoint_that_is_not(plain: Plain) -> None:
     """It never ends a sentence by itself, so that the references are very unlikely."""
     code, out, err = check(plain.checkpoint, "--data", plain.bin, "--subset", "test", "--json")
     report = json.loads(out)
@@ -61,7 +51,7 @@ def test_a_checkpoint_that_is_not(plain: Plain) -> None:  # noqa: F811
     assert statuses(report, "skip") == ["gradient", "mass", "agreement", "policy"]
 
 
-def test_a_training_before_it_begins(plain: Plain, tmp_path: Path) -> None:  # noqa: F811
+def test_a_training_before_it_begins(plain: Plain, tmp_path: Path) -> None:
     save_dir = tmp_path / "checkpoints"
     arguments = training(plain.bin, save_dir, "--attention", "mocha", "--latency-weight", 0.1)
     code, out, err = check("--json", "--train", *arguments)
@@ -84,7 +74,7 @@ class Payload:
         return os.mkdir, (str(self.mark),)
 
 
-def test_what_cannot_be_checked(plain: Plain, tmp_path: Path) -> None:  # noqa: F811
+def test_what_cannot_be_checked(plain: Plain, tmp_path: Path) -> None:
     mark, malicious, cut = tmp_path / "mark", tmp_path / "malicious.pt", tmp_path / "cut.pt"
     torch.save({"model": Payload(mark)}, malicious)
     cut.write_bytes(plain.checkpoint.read_bytes()[:1000])

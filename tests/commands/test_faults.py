@@ -21,17 +21,18 @@ from fairseq import checkpoint_utils
 
 from fairseq_milk.cli import main
 from fairseq_milk.console.errors import UserError
-from fairseq_milk.generation import SourceWords, StreamingSession, TargetText, WordSession
-from fairseq_milk.generation.decoding import DecodingOptions
+from fairseq_milk.generation import DecodingOptions, StreamingSession
 from fairseq_milk.host import checkpoint_reading, checkpoint_writing
+from fairseq_milk.live import Session
 from fairseq_milk.optim import RNMTAdam
-from tests.commands.test_stream import stream
+from fairseq_milk.text.words import SourceWords, TargetText
 from tests.reliability import soak
 from tests.reliability.kill_training import UPDATES, Killer
 from tests.support import tiny_models as tiny
 from tests.support.fairseq_commands import run, training
 from tests.support.processes import child, kill_me, outcome
-from tests.support.tiny_translators import Plain, plain  # noqa: F401
+from tests.support.tiny_translators import Plain
+from tests.support.verbs import stream
 
 # ---- a training that is killed ----------------------------------------------------------------------------------
 
@@ -62,7 +63,7 @@ def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_full_disk_is_said_and_the_checkpoint_before_it_is_whole(
-    plain: Plain,  # noqa: F811
+    plain: Plain,
     tmp_path: Path,
     hurried: None,
 ) -> None:
@@ -141,7 +142,7 @@ def free_port() -> int:
 
 
 @pytest.mark.parametrize("victim", [0, 1])
-def test_one_of_two_ranks_is_killed(victim: int, plain: Plain, tmp_path: Path) -> None:  # noqa: F811
+def test_one_of_two_ranks_is_killed(victim: int, plain: Plain, tmp_path: Path) -> None:
     """Without torchrun, which would end the other: it finds out by itself."""
     port, step = free_port(), RNMTAdam.step
 
@@ -174,7 +175,7 @@ def test_one_of_two_ranks_is_killed(victim: int, plain: Plain, tmp_path: Path) -
 # ---- a stream ---------------------------------------------------------------------------------------------------
 
 
-def test_a_slow_reader_gets_everything(plain: Plain, tmp_path: Path) -> None:  # noqa: F811
+def test_a_slow_reader_gets_everything(plain: Plain, tmp_path: Path) -> None:
     """The output is more than the pipe holds; the reader takes it in small pieces, late."""
     line = b"a1 a2 a3 a4 a5 a6 a7 a0\n"
     arguments = [plain.checkpoint, "--data", plain.bin, "--max-len-b", 20]
@@ -202,7 +203,7 @@ def test_a_slow_reader_gets_everything(plain: Plain, tmp_path: Path) -> None:  #
     assert got == want * lines
 
 
-def test_input_that_breaks_off(plain: Plain) -> None:  # noqa: F811
+def test_input_that_breaks_off(plain: Plain) -> None:
     """In a word, in a character and in a line: what has come is translated, and the line is ended."""
     arguments = [plain.checkpoint, "--data", plain.bin, "--max-len-b", 2]
     for cut, whole in ((b"a1 a2 a", b"a1 a2 a\n"), ("a1 ß".encode()[:-1], b"a1 \xff\n"), (b"a1 ", b"a1\n")):
@@ -212,7 +213,7 @@ def test_input_that_breaks_off(plain: Plain) -> None:  # noqa: F811
 
 
 @pytest.mark.parametrize("name", ["stdin", "stdout"])
-def test_a_closed_end_is_said(name: str, plain: Plain, capsys: pytest.CaptureFixture[str]) -> None:  # noqa: F811
+def test_a_closed_end_is_said(name: str, plain: Plain, capsys: pytest.CaptureFixture[str]) -> None:
     with mock.patch(f"sys.{name}", None):
         assert main(["stream", str(plain.checkpoint), "--data", str(plain.bin)]) == 2
     assert capsys.readouterr().err.endswith(f": standard {name[3:]}put is closed\n")
@@ -229,22 +230,24 @@ def test_a_source_without_end_costs_its_states_and_no_more(attention: str) -> No
     held = sum(x.numel() * x.element_size() for x in (memory.h, *memory.keys.values()))
     exact = 1100 * 4 * (8 + 5 * len(energies))
     assert exact <= held <= 2 * exact
-    assert sorted(vars(session)) == ["decoding", "done", "encoder", "source_ended", "source_states"]
+    assert sorted(vars(session)) == ["decoding", "done", "encoder", "eos", "source_ended", "source_states"]
 
 
 def test_a_text_without_end_is_not_kept() -> None:
     model = tiny.model(attention="waitk", wait_k=2).eval()
-    target = TargetText(model.decoder.dictionary)
-    session = WordSession(model, SourceWords(model.encoder.dictionary), target, DecodingOptions(early_eos=False))
+    options = DecodingOptions(early_eos=False)
+    source, text = SourceWords(model.encoder.dictionary), TargetText(model.decoder.dictionary)
+    session = Session(StreamingSession(model, options), source, text)
     for _ in range(100):
         session.push("w1")
+    target = session._target
     assert target.words == [] and target.text == "" and len(target.subwords) <= 1
 
 
 # ---- a long run -------------------------------------------------------------------------------------------------
 
 
-def test_many_sentences_leave_no_trace(plain: Plain, tmp_path: Path) -> None:  # noqa: F811
+def test_many_sentences_leave_no_trace(plain: Plain, tmp_path: Path) -> None:
     """Each pass over the same sentences gives what the first gave, and the memory stays where it was."""
     figures: List[soak.Figures] = [
         soak.generate(plain.bin, plain.checkpoint, tmp_path, sentences=100, passes=3),

@@ -3,7 +3,7 @@
 import json
 import re
 from pathlib import Path
-from typing import Any, Dict, List
+from typing import Any, List
 from unittest import mock
 
 import pytest
@@ -13,22 +13,12 @@ from fairseq_milk.console.errors import UserError
 from fairseq_milk.generation import DecodingOptions, StreamingSession, load_model
 from fairseq_milk.scoring import SIMULEVAL, corpus_latency, sentence_latency
 from tests.support.fairseq_commands import Finished, run
+from tests.support.generate_output import hypotheses, lines_of
 from tests.support.tiny_models import FIVE
-from tests.support.tiny_translators import SENTENCES, Translators, translators  # noqa: F401
-
-Lines = Dict[int, str]
+from tests.support.tiny_translators import SENTENCES, Translators
 
 
-def lines_of(kind: str, text: str) -> Lines:
-    """Everything after the first tab of the S-, T-, H-, D-, A- or I- lines."""
-    return {int(i): rest for i, rest in re.findall(rf"^{kind}-(\d+)\t(.*)$", text, flags=re.MULTILINE)}
-
-
-def hypotheses(text: str) -> Lines:
-    return {i: line.split("\t", 1)[1] for i, line in lines_of("H", text).items()}
-
-
-def generate(translators: Translators, attention: str, *more: Any) -> Finished:  # noqa: F811
+def generate(translators: Translators, attention: str, *more: Any) -> Finished:
     return run("fairseq-generate", *translators.decoding(attention, *more))
 
 
@@ -44,7 +34,7 @@ def read_json_lines(path: Path) -> List[Any]:
 
 
 @pytest.mark.parametrize("attention", ["milk", "soft"])
-def test_every_sentence_comes_out_whatever_the_batch(translators: Translators, attention: str) -> None:  # noqa: F811
+def test_every_sentence_comes_out_whatever_the_batch(translators: Translators, attention: str) -> None:
     beam = ["--beam", 1] if attention == "soft" else []
     runs = [generate(translators, attention, *beam, *size) for size in (["--batch-size", 64], ["--max-tokens", 40])]
     for done in runs:
@@ -56,7 +46,7 @@ def test_every_sentence_comes_out_whatever_the_batch(translators: Translators, a
 
 
 @pytest.mark.parametrize("attention", FIVE)
-def test_the_command_and_the_session_agree(translators: Translators, attention: str) -> None:  # noqa: F811
+def test_the_command_and_the_session_agree(translators: Translators, attention: str) -> None:
     done = generate(translators, attention, "--batch-size", 16, "--min-wait", 2, "--beam", 1)
     written, delays = hypotheses(done.stdout), lines_of("I", done.stdout)
     model, task = load_model(str(translators.checkpoint(attention)), str(translators.corpus.bin))
@@ -74,7 +64,7 @@ def test_the_command_and_the_session_agree(translators: Translators, attention: 
     "option, value", [("max-len-a", "nan"), ("max-len-a", "inf"), ("max-len-b", -1), ("min-len", 9999), ("beam", -3)]
 )
 def test_limits_without_sense_are_refused(
-    translators: Translators,  # noqa: F811
+    translators: Translators,
     attention: str,
     option: str,
     value: Any,
@@ -83,7 +73,7 @@ def test_limits_without_sense_are_refused(
         generate(translators, attention, f"--{option}", value)
 
 
-def test_interactive_takes_what_comes(translators: Translators, tmp_path: Path) -> None:  # noqa: F811
+def test_interactive_takes_what_comes(translators: Translators, tmp_path: Path) -> None:
     """Empty lines, a word, unknown words and a thousand tokens, in batches that mix them."""
     thousand = " ".join(translators.corpus.lines("test", "de") * 20).split()[:1000]
     lines = ["", "der", "xyzzy plugh", " ".join(thousand), "die hund", ""]
@@ -101,7 +91,7 @@ def test_interactive_takes_what_comes(translators: Translators, tmp_path: Path) 
 # ---- what it leaves behind ---------------------------------------------------------------------------------------
 
 
-def test_results_as_json(translators: Translators, tmp_path: Path) -> None:  # noqa: F811
+def test_results_as_json(translators: Translators, tmp_path: Path) -> None:
     options = ["--results-path", tmp_path, "--remove-bpe", "--tokenizer", "moses", "-s", "de", "-t", "en"]
     done = generate(translators, "milk", *options, "--write-attention", "--max-consecutive-writes", 2)
     text = (tmp_path / "generate-test.txt").read_text(encoding="utf-8")
@@ -130,7 +120,7 @@ def test_results_as_json(translators: Translators, tmp_path: Path) -> None:  # n
     assert 0 <= latency["minimal_reads"] <= 1 and 0 <= latency["full_reads"] <= 1
 
 
-def test_the_summary_counts_as_the_scorer_does(translators: Translators, tmp_path: Path) -> None:  # noqa: F811
+def test_the_summary_counts_as_the_scorer_does(translators: Translators, tmp_path: Path) -> None:
     """The options of our scorer need no --scoring; a rerun replaces the files."""
     (tmp_path / "generate-test.json").write_text("old")
     convention = ["--latency-unit", "word", "--latency-eos", "no", "--latency-length", "reference"]
@@ -141,14 +131,14 @@ def test_the_summary_counts_as_the_scorer_does(translators: Translators, tmp_pat
     assert corpus_latency(records, SIMULEVAL).mean.AL == pytest.approx(summary["latency"]["AL"])
 
 
-def test_without_results_path_nothing_is_written(translators: Translators, tmp_path: Path) -> None:  # noqa: F811
+def test_without_results_path_nothing_is_written(translators: Translators, tmp_path: Path) -> None:
     with mock.patch("fairseq_milk.generation.results.write_atomically") as write:
         done = generate(translators, "milk", "--scoring", "sacrebleu")
     write.assert_not_called()
     assert re.search(r"test: AP \d\.\d+ AL -?\d+\.\d+ DAL \d+\.\d+ \(unit:subword\|eos:yes\|len:hyp", done.log)
 
 
-def test_without_references_there_is_still_latency(translators: Translators, tmp_path: Path) -> None:  # noqa: F811
+def test_without_references_there_is_still_latency(translators: Translators, tmp_path: Path) -> None:
     corpus = translators.corpus
     dictionaries = ["--srcdict", corpus.bin / "dict.de.txt", "--tgtdict", corpus.bin / "dict.en.txt"]
     prefix = f"--testpref={corpus.folder / 'bpe'}.test"
@@ -163,14 +153,14 @@ def test_without_references_there_is_still_latency(translators: Translators, tmp
     assert all(line["reference"] is None and line["text"] for line in lines)
 
 
-def test_latency_is_computed_once(translators: Translators, tmp_path: Path) -> None:  # noqa: F811
+def test_latency_is_computed_once(translators: Translators, tmp_path: Path) -> None:
     """For the line, the JSON lines and the summary alike."""
     with mock.patch("fairseq_milk.scoring.score.sentence_latency", side_effect=sentence_latency) as measured:
         generate(translators, "milk", "--results-path", tmp_path, "--batch-size", 5)
     assert measured.call_count == 1 and len(measured.call_args[0][0]) == SENTENCES
 
 
-def test_a_failed_rerun_leaves_nothing_old(translators: Translators, tmp_path: Path) -> None:  # noqa: F811
+def test_a_failed_rerun_leaves_nothing_old(translators: Translators, tmp_path: Path) -> None:
     generate(translators, "milk", "--results-path", tmp_path)
     with mock.patch("fairseq_milk.generation.generator.translate", side_effect=RuntimeError("power failure")):
         with pytest.raises(RuntimeError, match="power failure"):
@@ -179,7 +169,7 @@ def test_a_failed_rerun_leaves_nothing_old(translators: Translators, tmp_path: P
 
 
 @pytest.mark.parametrize("undo", [["--remove-bpe"], ["--bpe", "subword_nmt"], []], ids=["remove", "bpe", "none"])
-def test_bleu_is_of_words(translators: Translators, tmp_path: Path, undo: List[str]) -> None:  # noqa: F811
+def test_bleu_is_of_words(translators: Translators, tmp_path: Path, undo: List[str]) -> None:
     codes = ["--bpe-codes", translators.corpus.codes] if "--bpe" in undo else []
     generate(translators, "milk", "--results-path", tmp_path, *undo, *codes)
     lines = read_json_lines(tmp_path / "generate-test.jsonl")
@@ -191,7 +181,7 @@ def test_bleu_is_of_words(translators: Translators, tmp_path: Path, undo: List[s
 # ---- knobs and searches ------------------------------------------------------------------------------------------
 
 
-def test_knobs_reach_the_decoder(translators: Translators) -> None:  # noqa: F811
+def test_knobs_reach_the_decoder(translators: Translators) -> None:
     def delays(attention: str, *knobs: Any) -> List[List[int]]:
         found = lines_of("I", generate(translators, attention, "--batch-size", 16, *knobs).stdout)
         return [list(map(int, found[i].split())) for i in sorted(found)]
@@ -219,7 +209,7 @@ def test_knobs_reach_the_decoder(translators: Translators) -> None:  # noqa: F81
     ],
 )
 def test_what_cannot_work_is_said_in_a_sentence(
-    translators: Translators,  # noqa: F811
+    translators: Translators,
     attention: str,
     options: List[Any],
     sentence: str,
@@ -229,13 +219,13 @@ def test_what_cannot_work_is_said_in_a_sentence(
     assert "\n" not in str(error.value)
 
 
-def test_an_ensemble_is_refused(translators: Translators) -> None:  # noqa: F811
+def test_an_ensemble_is_refused(translators: Translators) -> None:
     twice = f"{translators.checkpoint('milk')}:{translators.checkpoint('milk')}"
     with pytest.raises(UserError, match="ensemble"):
         generate(translators, "milk", "--path", twice)
 
 
-def test_an_offline_model_is_searched(translators: Translators, tmp_path: Path) -> None:  # noqa: F811
+def test_an_offline_model_is_searched(translators: Translators, tmp_path: Path) -> None:
     """By default with fairseq's beam of 5; its delays are those of a full read."""
     done = generate(translators, "soft", "--results-path", tmp_path, "--write-attention", "--print-alignment", "soft")
     text = (tmp_path / "generate-test.txt").read_text(encoding="utf-8")
@@ -254,14 +244,14 @@ def test_an_offline_model_is_searched(translators: Translators, tmp_path: Path) 
     assert theirs == hypotheses(generate(translators, "soft", "--beam", 4, "--max-len-a", 0).stdout)
 
 
-def test_greedy_search_of_an_offline_model_is_fairseqs(translators: Translators) -> None:  # noqa: F811
+def test_greedy_search_of_an_offline_model_is_fairseqs(translators: Translators) -> None:
     options = ["--beam", 1, "--max-len-a", 0]
     stock = ["--task", "translation", "--required-batch-size-multiple", 1]
     theirs = generate(translators, "soft", *stock, *options)
     assert hypotheses(theirs.stdout) == hypotheses(generate(translators, "soft", *options).stdout)
 
 
-def test_alignments_are_printed(translators: Translators) -> None:  # noqa: F811
+def test_alignments_are_printed(translators: Translators) -> None:
     hard = generate(translators, "milk", "--print-alignment")
     soft = generate(translators, "milk", "--print-alignment", "soft")
     lengths = [len(line.split()) + 1 for line in translators.corpus.lines("test", "de")]
@@ -274,6 +264,6 @@ def test_alignments_are_printed(translators: Translators) -> None:  # noqa: F811
         assert {len(row.split(",")) for row in line.split()} == {lengths[i]}
 
 
-def test_references_can_be_scored(translators: Translators) -> None:  # noqa: F811
+def test_references_can_be_scored(translators: Translators) -> None:
     done = generate(translators, "milk", "--score-reference")
     assert sorted(hypotheses(done.stdout)) == list(range(SENTENCES))

@@ -27,7 +27,7 @@ from fairseq_milk.analysis.sentences import Generation, read_generation
 from fairseq_milk.analysis.systems import group
 from fairseq_milk.sweep.table import write_results
 from tests.support import stand_in_sweep as stand_in
-from tests.unit.test_plots import NASTY
+from tests.support.strange_text import NASTY
 
 ELEMENTS = {
     "html", "head", "meta", "title", "style", "body", "main", "header", "section", "article", "h1", "h2", "h3", "p",

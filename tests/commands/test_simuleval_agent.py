@@ -16,7 +16,7 @@ import pytest
 from fairseq_milk.analysis import read_generate_log
 from fairseq_milk.scoring import SIMULEVAL, find_markers, join_words, sentence_latency, summarise, to_convention
 from tests.support.fairseq_commands import PLUGIN, ROOT, environment, run
-from tests.support.tiny_translators import SENTENCES, Translators, translators  # noqa: F401
+from tests.support.tiny_translators import SENTENCES, Translators
 
 HERE = importlib.util.find_spec("simuleval") is not None
 ELSEWHERE = os.environ.get("SIMULEVAL_PYTHON", str(ROOT / ".venv-simuleval" / "bin" / "python"))
@@ -33,7 +33,7 @@ def test_only_the_agent_needs_simuleval() -> None:
     assert subprocess.run([sys.executable, "-c", code], env=environment(), cwd=ROOT).returncode == 0
 
 
-def simuleval(translators: Translators, folder: Path, *arguments: Any) -> List[Dict[str, Any]]:  # noqa: F811
+def simuleval(translators: Translators, folder: Path, *arguments: Any) -> List[Dict[str, Any]]:
     """The instances of a run of the command, which sends the test set word by word (it divides by an empty source)."""
     corpus = translators.corpus
     filled = [i for i, line in enumerate(corpus.lines("test", "de")) if line]
@@ -61,7 +61,7 @@ def simuleval(translators: Translators, folder: Path, *arguments: Any) -> List[D
     ],
 )
 def test_simuleval_sees_what_generate_says(
-    translators: Translators,  # noqa: F811
+    translators: Translators,
     tmp_path: Path,
     attention: str,
     agent: List[str],

@@ -1,7 +1,6 @@
 """`fairseq-milk stream`: translation that appears while the source is still being sent."""
 
 import contextlib
-import io
 import os
 import pty
 import re
@@ -9,45 +8,25 @@ import select
 import signal
 import subprocess
 import sys
-import threading
 import time
 from pathlib import Path
-from typing import Any, Iterator, List, Tuple
-from unittest import mock
+from typing import Any, Iterator, List
 
 import torch
 
-from fairseq_milk.cli import main
 from fairseq_milk.cli.stream import characters, words
-from tests.commands.test_generate_command import hypotheses
 from tests.support.fairseq_commands import ROOT, environment, run
-from tests.support.tiny_translators import Plain, Translators, plain, translators  # noqa: F401
+from tests.support.generate_output import hypotheses
+from tests.support.tiny_translators import Plain, Translators
+from tests.support.verbs import stream
 
 COMMAND = [sys.executable, "-c", "import sys; from fairseq_milk.cli import main; sys.exit(main())", "stream"]
-
-
-def stream(text: bytes, *arguments: Any) -> Tuple[int, str, str]:
-    """The verb in this process, with a pipe for its standard input.  -> exit code, standard output, standard error."""
-    reader, writer = os.pipe()
-
-    def feed() -> None:
-        with open(writer, "wb") as pipe:
-            pipe.write(text)
-
-    feeder = threading.Thread(target=feed)
-    feeder.start()
-    out, err = io.StringIO(), io.StringIO()
-    with open(reader) as stdin, mock.patch.object(sys, "stdin", stdin):
-        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-            code = main(["stream", *map(str, arguments)])
-        feeder.join()
-    return code, out.getvalue(), err.getvalue()
 
 
 # ---- text --------------------------------------------------------------------------------------------------------
 
 
-def test_a_stream_gives_what_generate_gives(translators: Translators) -> None:  # noqa: F811
+def test_a_stream_gives_what_generate_gives(translators: Translators) -> None:
     """With BPE on the way in and whole words on the way out, one line for each line, empty or not."""
     generated = hypotheses(run("fairseq-generate", *translators.decoding("milk", "--remove-bpe")).stdout)
     source = translators.corpus.lines("test", "de", "tok")
@@ -59,7 +38,7 @@ def test_a_stream_gives_what_generate_gives(translators: Translators) -> None:  
     assert [line.split() for line in out.split("\n")[:-1]] == [line.split() for line in want]
 
 
-def test_strange_input(plain: Plain) -> None:  # noqa: F811
+def test_strange_input(plain: Plain) -> None:
     """Spaces of all kinds, invalid UTF-8, a command as a word, no newline at the end."""
     text = b"  a1\ta2\xc2\xa0a3 \r\n\n\xff\xfe </s> a1 \x00\nlast"
     code, out, err = stream(text, plain.checkpoint, "--data", plain.bin, "--max-len-b", 4, "--verbose")
@@ -87,7 +66,7 @@ def test_words_and_characters() -> None:
 # ---- errors ------------------------------------------------------------------------------------------------------
 
 
-def test_bad_input_is_said_in_a_sentence(plain: Plain, translators: Translators, tmp_path: Path) -> None:  # noqa: F811
+def test_bad_input_is_said_in_a_sentence(plain: Plain, translators: Translators, tmp_path: Path) -> None:
     garbage = tmp_path / "garbage.pt"
     garbage.write_bytes(b"no checkpoint")
     other = tmp_path / "other.pt"
@@ -117,7 +96,7 @@ def heeds_ctrl_c() -> None:
 
 
 @contextlib.contextmanager
-def process(plain: Plain, **streams: Any) -> Iterator["subprocess.Popen[bytes]"]:  # noqa: F811
+def process(plain: Plain, **streams: Any) -> Iterator["subprocess.Popen[bytes]"]:
     arguments = [*COMMAND, str(plain.checkpoint), "--data", str(plain.bin), "--max-len-b", "3", "--decode-k", "2"]
     buffered = environment(PYTHONUNBUFFERED="")  # or Python would flush by itself
     running = subprocess.Popen(arguments, env=buffered, cwd=ROOT, preexec_fn=heeds_ctrl_c, **streams)
@@ -134,7 +113,7 @@ def arrives(fd: int, timeout: float = 120.0) -> bytes:
     return os.read(fd, 65536)
 
 
-def test_words_appear_while_the_sentence_is_being_sent(plain: Plain) -> None:  # noqa: F811
+def test_words_appear_while_the_sentence_is_being_sent(plain: Plain) -> None:
     """Character by character; a second sentence; then Ctrl-C."""
     pipe = subprocess.PIPE
     with process(plain, stdin=pipe, stdout=pipe, stderr=pipe) as running:
@@ -159,7 +138,7 @@ def test_words_appear_while_the_sentence_is_being_sent(plain: Plain) -> None:  #
         assert b"Traceback" not in running.stderr.read()
 
 
-def test_a_closed_pipe_ends_it(plain: Plain) -> None:  # noqa: F811
+def test_a_closed_pipe_ends_it(plain: Plain) -> None:
     pipe = subprocess.PIPE
     with process(plain, stdin=pipe, stdout=pipe, stderr=pipe) as running:
         assert running.stdin and running.stdout and running.stderr
@@ -174,7 +153,7 @@ def test_a_closed_pipe_ends_it(plain: Plain) -> None:  # noqa: F811
         assert b"Traceback" not in errors and b"BrokenPipe" not in errors
 
 
-def test_a_person_types(plain: Plain) -> None:  # noqa: F811
+def test_a_person_types(plain: Plain) -> None:
     """On a terminal: every key counts at once, keys are echoed, backspace works, the terminal is left as it was."""
     controller, terminal = pty.openpty()
     before = _settings(terminal)

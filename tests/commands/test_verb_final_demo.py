@@ -17,7 +17,7 @@ from PIL import Image
 from examples.verb_final import corpus, demo, recipe
 from examples.verb_final.language import KINDS
 from fairseq_milk.sweep import scheduler
-from tests.commands.test_verb_final_recipe import other_model
+from tests.support.stand_in_sweep import other_model
 
 ROOT = Path(__file__).resolve().parents[2]
 IN_VENV = Path(sys.prefix) == ROOT / ".venv"  # which the scripts use: they have nothing to set up

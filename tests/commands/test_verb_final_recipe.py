@@ -17,6 +17,7 @@ from fairseq_milk.console.progress import Line
 from fairseq_milk.sweep import scheduler
 from fairseq_milk.sweep.runs import Run
 from fairseq_milk.sweep.table import text_table
+from tests.support.stand_in_sweep import other_model
 
 
 def test_a_failing_preprocess_leaves_no_data(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -90,15 +91,6 @@ def test_a_report_prepares_nothing(capsys: Any, tmp_path: Path) -> None:
     assert study.main(["--report", "--out", str(tmp_path / "out")]) == 2
     assert capsys.readouterr().err == "study: there is nothing to report: no run is complete\n"
     assert not (tmp_path / "out").exists()
-
-
-def other_model(folder: Path) -> Path:
-    """As a study with another recipe would leave it."""
-    model = folder / "checkpoints" / "checkpoint_best.pt"
-    model.parent.mkdir(parents=True)
-    model.touch()
-    (folder / "settings.json").write_text(json.dumps({"train": ["--other"]}))
-    return model
 
 
 def test_a_study_replaces_a_model_only_with_retrain(

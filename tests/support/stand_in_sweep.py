@@ -91,3 +91,12 @@ def sweep(folder: Path, seeds: Sequence[int] = (1,)) -> Path:
                 results.append(row._replace(checkpoint=str(run / "checkpoints" / "checkpoint_best.pt")))
     write_commands(folder / "start-s1", "latency-weight", 0.0)
     return write_results(results, folder)[0]
+
+
+def other_model(folder: Path) -> Path:
+    """As a study with another recipe would leave it."""
+    model = folder / "checkpoints" / "checkpoint_best.pt"
+    model.parent.mkdir(parents=True)
+    model.touch()
+    (folder / "settings.json").write_text(json.dumps({"train": ["--other"]}))
+    return model

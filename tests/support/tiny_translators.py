@@ -4,7 +4,6 @@ import random
 from pathlib import Path
 from typing import Any, Dict, List, NamedTuple
 
-import pytest
 import torch
 from fairseq.data import Dictionary
 from subword_nmt import apply_bpe, learn_bpe
@@ -82,11 +81,6 @@ class Translators:
         return decoding(self.corpus.bin, self.checkpoint(attention), "--max-len-b", 10, *more)
 
 
-@pytest.fixture(scope="session")
-def translators(tmp_path_factory: pytest.TempPathFactory) -> Translators:
-    return Translators(tmp_path_factory.mktemp("translators"))
-
-
 class Plain(NamedTuple):
     """A word-for-word language without subwords, and a wait-2 model of it that ends a sentence at the limit only."""
 
@@ -99,11 +93,6 @@ class Plain(NamedTuple):
 
     def lines(self, split: str, language: str) -> List[str]:
         return (self.folder / f"{split}.{language}").read_text().splitlines()
-
-
-@pytest.fixture(scope="session")
-def plain(tmp_path_factory: pytest.TempPathFactory) -> Plain:
-    return make_plain(tmp_path_factory.mktemp("plain"))
 
 
 def make_plain(folder: Path) -> Plain:

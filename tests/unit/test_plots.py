@@ -39,12 +39,11 @@ from fairseq_milk.analysis.histogram import delay_histogram, delay_shares
 from fairseq_milk.analysis.plane import Point, pareto_front, quality_latency_plane
 from fairseq_milk.analysis.systems import paper_curves
 from fairseq_milk.scoring import Record
+from tests.support.strange_text import NASTY
 
 SOURCE = ["weil", "john", "smith", "den", "hund", "kauft", "</s>"]
 TARGET = ["because", "john", "smith", "buys", "the", "dog", "</s>"]
 DELAYS = [1, 4, 4, 6, 6, 6, 7]
-NASTY = ["<script>alert(1)</script>", "&amp;", "$x$", "\\$", r"\textbf{x}", "../../x", '"', "'", "]]>", "<!--",
-         "\x00", "\x1b[31m", "\ud800", "\ufffe", "a\nb", "_x", "\u202eabc"]  # fmt: skip
 SCRIPTS = ["العربية", "中文字", "हिन्दी", "e\u0301\u0323", "🐕\u200d🦺", "עברית", "ไทย", "한국어", "ქართული"]
 STRANGE = ["$5", "$x_i$", "<b>", "&amp;", "100%", r"\frac", "ぽち", "犬", "собака", "كلب", "🐕", "@@", "▁", "", "a b"]
 

@@ -56,6 +56,19 @@ def test_gradients_are_those_of_float64_but_for_rounding(attention: str, changes
     assert whole_error**0.5 < TOLERANCE * whole**0.5
 
 
+@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize("attention", tiny.FIVE)
+def test_autocast_is_the_same_asked_for_from_outside(attention: str, shared: bool) -> None:
+    truth = trained_gradients(attention, share_all_embeddings=shared)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        rounded = trained_gradients(attention, share_all_embeddings=shared)
+    assert truth.keys() == rounded.keys()
+    assert abs(float(rounded.pop("loss") - truth["loss"])) < 0.02
+    for name, gradient in rounded.items():
+        assert gradient.dtype == torch.float32, name
+        assert float((gradient - truth[name]).norm()) < 5 * TOLERANCE * float(truth[name].norm()), name
+
+
 def test_parameters_states_and_features_stay_float32() -> None:
     model = tiny.model(attention="milk", product_precision="bf16").train()
     sample = tiny.batch(tiny.pairs(4))

@@ -30,7 +30,7 @@ from fairseq_milk.scoring import (
     sentence_latency,
     to_convention,
 )
-from fairseq_milk.scoring.records import BPE, SENTENCEPIECE, word_starts
+from fairseq_milk.text.subwords import BPE, SENTENCEPIECE, word_starts
 
 # delays, |x| -> AL, DAL, AP.  The first two are the paper's; the others were worked out with fractions.
 GOLDEN = [

@@ -2,15 +2,17 @@
 
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, List, Tuple
+from typing import Any, List, Sequence, Tuple
 
 import pytest
 from fairseq.data import Dictionary
 
 from fairseq_milk.console.errors import UserError
-from fairseq_milk.generation import SourceWords, TargetText, WordSession, load_words
+from fairseq_milk.generation import StreamingSession, load_words
 from fairseq_milk.generation.loading import build_bpe, build_moses, find_codes
-from fairseq_milk.generation.words import BoundedCache
+from fairseq_milk.live import Piece, Session
+from fairseq_milk.text.encoders import BoundedCache
+from fairseq_milk.text.words import SourceWords, TargetText
 from tests.support.tiny_models import model as tiny_model
 
 MOSES = build_moses(SimpleNamespace(cfg=SimpleNamespace(source_lang="en", target_lang="en")))
@@ -59,14 +61,14 @@ def test_text_cannot_give_commands() -> None:
 def test_a_word_comes_out_when_it_is_whole() -> None:
     target = TargetText(dictionary("ho@@", "use@@", "s", "the"))
     assert grow(target, "the", "ho@@", "use@@", "s", "the") == ["the", "", "", " houses", " the", ""]
-    target.begin()
+    target = target.begin()
     assert grow(target, "the", "ho@@", "use@@") == ["the", "", "", " house"]  # cut short, as --remove-bpe has it
 
 
 def test_sentencepiece_says_where_words_begin() -> None:
     target = TargetText(dictionary("▁the", "▁hou", "ses", "▁"))
     assert grow(target, "▁the", "▁hou", "ses", "▁the") == ["", "the", "", " houses", " the"]
-    target.begin()
+    target = target.begin()
     assert "".join(grow(target, "▁", "ses", "▁", "▁the")) == "ses the"
 
 
@@ -94,7 +96,7 @@ def test_detokenised_text_only_grows(text: str) -> None:
 def test_a_hyphen_waits_for_what_it_joins() -> None:
     target = TargetText(dictionary("well", "@-@", "known", "."), MOSES)
     assert grow(target, "well", "@-@", "known", ".") == ["well", "", "-known", ".", ""]
-    target.begin()
+    target = target.begin()
     assert "".join(grow(target, "well", "@-@")).startswith("well")
 
 
@@ -123,22 +125,32 @@ def words_and_model() -> Tuple[Any, SourceWords, TargetText]:
     return model, SourceWords(model.encoder.dictionary), TargetText(model.decoder.dictionary)
 
 
+def text_of(pieces: Sequence[Piece]) -> str:
+    return "".join(piece.text for piece in pieces)
+
+
 def test_a_session_writes_while_it_reads() -> None:
     model, source, target = words_and_model()
-    session = WordSession(model, source, target)
-    pieces = [session.push(word) for word in ("w1", "w2", "unheard", "w3")]
+    session = Session(StreamingSession(model), source, target)
+    pieces = [text_of(session.push(word)) for word in ("w1", "w2", "unheard", "w3")]
     assert pieces[0] == "" and all(len(piece.split()) == 1 for piece in pieces[1:])
-    text = "".join(pieces) + session.end()
+    text = "".join(pieces) + text_of(session.end())
     assert session.done and text.split() == [model.decoder.dictionary[w.token] for w in session.written[:-1]]
     assert [w.delay for w in session.written[:4]] == [2, 3, 4, 5]
+    assert session.text == text and session.translation().text == text
 
 
-def test_each_session_begins_its_own_text() -> None:
+def test_sessions_at_once_share_no_text() -> None:
+    """Each with its own target text: what one writes is not in the other, in whatever order they are fed."""
     model, source, target = words_and_model()
-    first = [WordSession(model, source, target) for _ in range(2)][1]
-    text = first.push("w1") + first.push("w2") + first.end()
-    again = WordSession(model, source, target)
-    assert again.push("w1") + again.push("w2") + again.end() == text
+    alone = Session(StreamingSession(model), source, target)
+    want = text_of(alone.push("w1 w2 w3")) + text_of(alone.end())
+    first, second = (Session(StreamingSession(model), source, target) for _ in range(2))
+    texts = ["", ""]
+    for word in ("w1", "w2", "w3", None):
+        for index, session in enumerate((first, second)):
+            texts[index] += text_of(session.end() if word is None else session.push(word))
+    assert texts == [want, want]
 
 
 # ---- codes -------------------------------------------------------------------------------------------------------
@@ -150,7 +162,7 @@ def test_the_codes_are_found_or_asked_for(tmp_path: Any) -> None:
         load_words(task, str(tmp_path))
     (tmp_path / "bpe.codes").write_text("#version: 0.2\na b</w>\n")
     source, _ = load_words(task, str(tmp_path))
-    assert find_codes(str(tmp_path)).endswith("bpe.codes") and source.bpe.encode("cab") == "c@@ ab"
+    assert find_codes(str(tmp_path)).endswith("bpe.codes") and source.bpe and source.bpe.encode("cab") == "c@@ ab"
     (tmp_path / "codes.old").write_text("")
     with pytest.raises(UserError, match="2 files"):
         load_words(task, str(tmp_path))

@@ -1,26 +1,15 @@
 """Words in, words out: online BPE and tokenisation on the way in, whole words, detokenised, on the way out.
 
-`tokenizer` and `bpe` are fairseq's (`fairseq.data.encoders`), or anything else with encode and decode on strings.
+A dictionary is fairseq's, or anything else with `symbols`, `index`, `eos`, `unk` and `nspecial`, such as `Vocabulary`.
 """
 
-from typing import Any, Dict, List, Optional, Sequence
+import copy
+from typing import Any, List, Optional
 
-from ..scoring.records import BPE, SENTENCEPIECE, find_marker, join_words
-from .decoding import DecodingOptions
-from .session import StreamingSession, Written
+from .encoders import Encoder, Tokenizer
+from .subwords import BPE, SENTENCEPIECE, find_marker, join_words
 
 GLUE = "@-@"  # Moses' hyphen within a word: joined to the words on both sides
-
-
-class BoundedCache(Dict[str, Any]):
-    """A cache that begins anew when it is full: a stream has no end, and new words never cease."""
-
-    room = 10_000
-
-    def __setitem__(self, word: str, value: Any) -> None:
-        if len(self) >= self.room:
-            self.clear()
-        super().__setitem__(word, value)
 
 
 class SourceWords:
@@ -30,7 +19,7 @@ class SourceWords:
     lower-case word, and splits it off here.
     """
 
-    def __init__(self, dictionary: Any, bpe: Any = None, tokenizer: Any = None) -> None:
+    def __init__(self, dictionary: Any, bpe: Optional[Encoder] = None, tokenizer: Optional[Tokenizer] = None) -> None:
         self.dictionary, self.bpe, self.tokenizer = dictionary, bpe, tokenizer
 
     def tokens(self, word: str) -> List[int]:
@@ -45,13 +34,18 @@ class SourceWords:
 class TargetText:
     """The text of one sentence as it grows, token by token.  A subword waits until its word is complete."""
 
-    def __init__(self, dictionary: Any, tokenizer: Any = None, marker: Optional[str] = None) -> None:
+    def __init__(self, dictionary: Any, tokenizer: Optional[Tokenizer] = None, marker: Optional[str] = None) -> None:
         self.dictionary, self.tokenizer = dictionary, tokenizer
         self.marker = marker or find_marker([dictionary.symbols])
-        self.begin()
+        self._clear()
 
-    def begin(self) -> None:
-        """A new sentence."""
+    def begin(self) -> "TargetText":
+        """The empty text of another sentence in the same language; sentences translated at once share nothing."""
+        fresh = copy.copy(self)
+        fresh._clear()
+        return fresh
+
+    def _clear(self) -> None:
         self.subwords: List[str] = []  # of the word under construction
         self.words: List[str] = []  # of the sentence, where a detokeniser has to see them again
         self.text = ""
@@ -85,44 +79,7 @@ class TargetText:
 
     def _detokenise(self) -> str:
         """The difference to the text before.  Should the detokeniser change what is out already, it stays as it is."""
+        assert self.tokenizer is not None
         text = self.tokenizer.decode(" ".join(self.words))
         before, self.text = self.text, text
         return text[len(before) :] if text.startswith(before) else " " + self.words[-1]
-
-
-class WordSession:
-    """One sentence: words in as they arrive, text out as soon as it is decided.
-
-    >>> session = WordSession(model, SourceWords(source_dictionary), TargetText(target_dictionary))  # doctest: +SKIP
-    >>> for word in sentence.split(): print(session.push(word), end="")                             # doctest: +SKIP
-    >>> print(session.end())                                                                      # doctest: +SKIP
-    """
-
-    def __init__(
-        self, model: Any, source: SourceWords, target: TargetText, options: Optional[DecodingOptions] = None
-    ) -> None:
-        self.session = StreamingSession(model, options)
-        self.source, self.target, self.eos = source, target, source.dictionary.eos()
-        self.target.begin()
-        self.written: List[Written] = []  # tokens, EOS included
-
-    @property
-    def done(self) -> bool:
-        """The translation has ended, perhaps before the source."""
-        return self.session.done
-
-    def push(self, word: str) -> str:
-        """One more word has arrived; the text that it completes, to be appended to what came before."""
-        return self._push(self.source.tokens(word))
-
-    def end(self) -> str:
-        """The source has ended; the rest of the text."""
-        return self._push([self.eos])
-
-    def _push(self, tokens: Sequence[int]) -> str:
-        text = ""
-        for token in tokens:
-            for written in self.session.push(token):
-                self.written.append(written)
-                text += self.target.finish() if written.token == self.eos else self.target.add(written.token)
-        return text

@@ -1,0 +1,43 @@
+"""`--amp`: gradients are divided by the loss scale once.
+
+fairseq's AMPOptimizer unscales the gradients of torch's optimiser before it clips them, then steps its own wrapper,
+whose gradients the scaler believes to be scaled still and divides again: Adam's epsilon and the gradient guard would
+see gradients that are too small by the loss scale.  `FairseqOptimizer.clip_grad_norm` needs no more than the scaler's
+knowledge that *the wrapper* has been unscaled.
+"""
+
+from typing import Any, Callable, Optional
+
+from fairseq.optim.amp_optimizer import AMPOptimizer
+from torch import Tensor
+
+_clip_grad_norm = AMPOptimizer.clip_grad_norm
+
+
+class _Unscaling:
+    """The scaler as `AMPOptimizer.clip_grad_norm` sees it: asked to unscale torch's optimiser, it unscales ours."""
+
+    def __init__(self, scaler: Any, wrapper: Any) -> None:
+        self._scaler, self._wrapper = scaler, wrapper
+
+    def unscale_(self, optimizer: Any) -> None:
+        self._scaler.unscale_(self._wrapper)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._scaler, name)
+
+
+def clip_grad_norm(
+    self: Any, max_norm: float, aggregate_norm_fn: Optional[Callable[[Tensor], Tensor]] = None
+) -> Tensor:
+    scaler = self._grad_scaler
+    self._grad_scaler = _Unscaling(scaler, self.fp32_optimizer)
+    try:
+        norm: Tensor = _clip_grad_norm(self, max_norm, aggregate_norm_fn)
+        return norm
+    finally:
+        self._grad_scaler = scaler
+
+
+def install() -> None:
+    AMPOptimizer.clip_grad_norm = clip_grad_norm

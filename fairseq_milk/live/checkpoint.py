@@ -1,0 +1,75 @@
+"""A checkpoint behind the live interface: needs torch and fairseq."""
+
+import threading
+from typing import TYPE_CHECKING, Any, Dict, List, Optional
+
+from ..attention import ATTENTIONS
+from ..console.errors import UserError
+from ..generation.loading import build_moses, load_model, load_words
+from ..generation.schedule import Written
+from ..generation.session import StreamingSession
+from .knobs import Knob, Settings, knobs_of
+from .translator import Languages, Translator
+
+if TYPE_CHECKING:
+    from .loading import TextOptions
+
+
+class CheckpointModel:
+    """A model in torch.  One session at a time computes: threshold and k are attributes of the shared mechanism."""
+
+    def __init__(self, model: Any, description: str) -> None:
+        self.model, self.description = model, description
+        attention = model.decoder.attention
+        self.mechanism = next(name for name, kind in ATTENTIONS.items() if type(attention) is kind)
+        self.knobs: Dict[str, Knob] = knobs_of(hasattr(attention, "head"), getattr(attention, "k", None))
+        self.lock = threading.Lock()
+
+    def begin(self, settings: Settings) -> "CheckpointSession":
+        return CheckpointSession(self, settings)
+
+
+class CheckpointSession(StreamingSession):
+    """A streaming session with a threshold or k of its own."""
+
+    def __init__(self, owner: CheckpointModel, settings: Settings) -> None:
+        super().__init__(owner.model, settings.options)
+        self.owner, self.settings = owner, settings
+
+    def push(self, token: int) -> List[Written]:
+        attention = self.owner.model.decoder.attention
+        with self.owner.lock:
+            if self.settings.threshold is not None:
+                attention.head.threshold = self.settings.threshold
+            if self.settings.k is not None:
+                attention.k = self.settings.k
+            return super().push(token)
+
+
+def load_checkpoint(checkpoint: str, data: str, text: "TextOptions", device: str) -> Translator:
+    """The translator of a checkpoint and the directory of its data."""
+    model, task = load_model(checkpoint, data)
+    if not model.encoder.incremental:
+        raise UserError(f"{checkpoint} has a bidirectional encoder, which needs the whole source: it cannot stream")
+    model = to_device(model, device)
+    languages = Languages(task.cfg.source_lang, task.cfg.target_lang)
+    moses: Optional[Any] = None
+    if text.tokenizer is not None:
+        moses = build_moses(task, text.moses_no_dash_splits, text.moses_no_escape)
+    source, target = load_words(task, data, text.bpe_codes, moses)
+    return Translator(CheckpointModel(model, describe(model, languages)), source, target, languages)
+
+
+def to_device(model: Any, device: str) -> Any:
+    try:
+        return model.to(device)
+    except (RuntimeError, AssertionError) as error:
+        reason = (str(error).splitlines() or [""])[0]
+        raise UserError(f"the model cannot run on --device {device}: {reason}") from error
+
+
+def describe(model: Any, languages: Languages) -> str:
+    """One line: languages, mechanism and size."""
+    name = next(name for name, kind in ATTENTIONS.items() if type(model.decoder.attention) is kind)
+    parameters = sum(parameter.numel() for parameter in model.parameters())
+    return f"{languages.source}-{languages.target} {name}, {parameters / 1e6:.1f}M parameters"

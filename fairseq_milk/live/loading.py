@@ -1,0 +1,39 @@
+"""`load`: a translator from a checkpoint with its data, or from an exported folder."""
+
+import os
+from typing import NamedTuple, Optional, Union
+
+from ..console.errors import UserError
+from .translator import Translator
+
+
+class TextOptions(NamedTuple):
+    """How the text of a checkpoint's training data was made.  An exported folder knows it itself."""
+
+    bpe_codes: Optional[str] = None  # of subword-nmt; None: the *codes* file in the data directory, if there are @@
+    tokenizer: Optional[str] = None  # "moses" or None
+    moses_no_dash_splits: bool = False
+    moses_no_escape: bool = False
+
+
+def load(
+    path: Union[str, "os.PathLike[str]"],
+    data: Union[str, "os.PathLike[str]", None] = None,
+    text: Optional[TextOptions] = None,
+    device: str = "cpu",
+) -> Translator:
+    """A translator from a folder of `fairseq-milk export`, or from a checkpoint and the directory of its data.
+
+    data, text and device are for a checkpoint, which needs torch and fairseq.  UserError, in one sentence, for
+    anything that cannot be used.
+    """
+    path = os.fspath(path)
+    if os.path.isdir(path):
+        raise UserError(f"{path} is a folder, not a checkpoint")
+    if not os.path.exists(path):
+        raise UserError(f"there is no {'exported model or ' if data is None else ''}checkpoint {path}")
+    if data is None:
+        raise UserError(f"{path} is a checkpoint: give the directory of its data too (data=...)")
+    from .checkpoint import load_checkpoint  # torch and fairseq
+
+    return load_checkpoint(path, os.fspath(data), text or TextOptions(), device)

@@ -1,0 +1,57 @@
+"""A model with its text processing: the interface of everything that translates live."""
+
+from typing import Any, Dict, Iterable, Iterator, NamedTuple, Protocol
+
+from ..generation.schedule import TokenSession
+from ..text.words import SourceWords, TargetText
+from .knobs import Knob, Settings, settings
+from .session import Piece, Session, Translation
+
+
+class Languages(NamedTuple):
+    source: str
+    target: str
+
+
+class Model(Protocol):
+    """What runs underneath: a checkpoint in torch, or an exported folder."""
+
+    mechanism: str  # soft, waitk, monotonic, mocha or milk
+    description: str  # one line
+    knobs: Dict[str, Knob]
+
+    def begin(self, settings: Settings) -> TokenSession:
+        """A new sentence."""
+
+
+class Translator:
+    """Translates text, or words as they arrive; any number of sessions at once, from any thread.
+
+    knobs: what a session may be told, by name, with its default and range.
+    """
+
+    def __init__(self, model: Model, source: SourceWords, target: TargetText, languages: Languages) -> None:
+        self._model, self._source, self._target = model, source, target
+        self.languages = languages
+        self.mechanism, self.description, self.knobs = model.mechanism, model.description, model.knobs
+
+    def __repr__(self) -> str:
+        return f"<Translator {self.description}>"
+
+    def session(self, **knobs: Any) -> Session:
+        """A new sentence.  knobs: by name, those of `self.knobs`; the others keep their defaults."""
+        return Session(self._model.begin(settings(self.knobs, knobs)), self._source, self._target)
+
+    def stream(self, words: Iterable[str], **knobs: Any) -> Iterator[Piece]:
+        """The pieces of one sentence, each as soon as it is decided; a word is taken only when it is needed."""
+        session = self.session(**knobs)
+        for word in words:
+            yield from session.push(word)
+        yield from session.end()
+
+    def translate(self, text: str, **knobs: Any) -> Translation:
+        """A whole sentence, as if it had been sent word by word."""
+        session = self.session(**knobs)
+        session.push(text)
+        session.end()
+        return session.translation()
