@@ -1,7 +1,8 @@
 """Writes scripts/lock/*.txt: the versions in .venv and .venv-simuleval with the SHA-256 of their files on PyPI.
 
-    LOCK=no scripts/setup.sh --simuleval && scripts/test.sh     # the newest versions that scripts/constraints.txt allows
-    .venv/bin/python scripts/lock.py [--torch FILE.whl]         # what was tested becomes the lock
+    LOCK=no scripts/setup.sh --simuleval    # the newest versions that scripts/constraints.txt allows
+    LOCK=no scripts/test.sh
+    .venv/bin/python scripts/lock.py [--torch FILE.whl]
 
 --torch: torch's build for CPUs, which is not on PyPI. Where pip finds it, set-up takes it (torch-cpu.txt), else PyPI's
 (torch.txt), whose CUDA libraries have their versions from torch's own metadata and no hash here.
