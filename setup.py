@@ -6,6 +6,7 @@ from pathlib import Path
 from setuptools import find_packages, setup
 
 ROOT = Path(__file__).resolve().parent
+SERVE = ["starlette>=0.46", "uvicorn>=0.35", "websockets>=15"]
 
 
 def read_version() -> str:
@@ -31,7 +32,7 @@ setup(
     author="fairseq_milk contributors",
     license="MIT",
     packages=find_packages(include=["fairseq_milk", "fairseq_milk.*"]),
-    package_data={"fairseq_milk": ["py.typed"]},
+    package_data={"fairseq_milk": ["py.typed", "live/page/*"]},
     zip_safe=False,
     python_requires=">=3.8,<3.13",
     install_requires=[
@@ -47,7 +48,9 @@ setup(
     ],
     extras_require={
         "simuleval": ["SimulEval==1.1.4"],
-        "test": ["pytest", "pytest-xdist", "pytest-timeout", "hypothesis", "ruff", "mypy", "types-PyYAML"],
+        "serve": SERVE,
+        "test": ["pytest", "pytest-xdist", "pytest-timeout", "hypothesis", "ruff", "mypy", "types-PyYAML", *SERVE]
+        + ["selenium"],
     },
     entry_points={"console_scripts": ["fairseq-milk=fairseq_milk.cli:main"]},
 )

@@ -21,6 +21,7 @@ VERBS: Dict[str, Verb] = {
     "plot": Verb("fairseq_milk.cli.plot", "draw quality against latency, schedules and initial delays"),
     "report": Verb("fairseq_milk.cli.report", "tables, curves and diagrams of a sweep as one HTML file"),
     "score": Verb("fairseq_milk.cli.score", "BLEU and latency of a generation under every convention"),
+    "serve": Verb("fairseq_milk.cli.serve", "a page, and a WebSocket, that translate while one types"),
     "stream": Verb("fairseq_milk.cli.stream", "translate standard input while it arrives"),
     "sweep": Verb("fairseq_milk.cli.sweep", "train, decode and tabulate the systems of a file over their grids"),
 }
