@@ -34,12 +34,12 @@ setup(
     packages=find_packages(include=["fairseq_milk", "fairseq_milk.*"]),
     package_data={"fairseq_milk": ["py.typed", "live/page/*"]},
     zip_safe=False,
-    python_requires=">=3.8,<3.13",
+    python_requires=">=3.10,<3.13",
     install_requires=[
         # Both give the import package `fairseq`; the first cannot be imported on Python 3.11 and later.
         'fairseq==0.12.2; python_version < "3.11"',
         'fairseq-fixed==0.12.3.1; python_version >= "3.11"',
-        "torch>=1.13",
+        "torch>=2.0",
         "sacrebleu>=2.3",
         "subword-nmt",
         "sacremoses",

@@ -1,5 +1,5 @@
-"""`python -m benchmarks`: fairseq_milk against its peers, each comparison made within one run.
+"""`python -m benchmarks` compares fairseq_milk with its peers, each comparison within one run.
 
-A row of the table is a function that builds the variants, has `harness` time or weigh them alternately, and says what
-their ratio should be.  One file a group of rows; `__main__` runs them and `report` writes them down.
+A row of the table is a function that builds the variants, has `harness` measure their time or memory in turns, and sets
+the bar for their ratio.  One file per group of rows; `__main__` runs them and `report` writes the results.
 """

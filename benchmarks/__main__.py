@@ -1,4 +1,4 @@
-"""Run the rows, print each as soon as it is there, and write the results down.  It reports: the exit code is 0."""
+"""Run the rows, print each when it is done, and write the results.  The exit code is 0 whatever they are."""
 
 import argparse
 import fnmatch

@@ -19,7 +19,7 @@ NOTE = (
 
 
 def exclusive_cumprod() -> Callable[..., Tensor]:
-    """fairseq's own, in its examples, which no import statement finds."""
+    """Import fairseq's own function from its examples, which are not a package."""
     path = Path(fairseq.__file__).parent / "examples" / "simultaneous_translation" / "utils" / "functions.py"
     if not path.exists():
         raise NotMeasuredError(f"this fairseq has no {path}")
@@ -44,7 +44,7 @@ def at_once(preserve_mass: bool) -> Callable[[Tensor], Tensor]:
 
 
 def step_by_step(step: Callable[..., Tensor], preserve_mass: bool) -> Callable[[Tensor], Tensor]:
-    """The same, each step from the one before, as a recurrent decoder has to."""
+    """The same step by step, as a recurrent decoder needs it."""
 
     def run(e: Tensor) -> Tensor:
         alpha, rows = first_alpha(e), []
@@ -57,7 +57,7 @@ def step_by_step(step: Callable[..., Tensor], preserve_mass: bool) -> Callable[[
 
 
 def fairseqs(cumprod: Callable[..., Tensor], eps: float = 1e-6) -> Callable[[Tensor], Tensor]:
-    """What fairseq computed until its compiled operator, which has no gradient: cumprod for all steps, then a loop."""
+    """What fairseq computed before its compiled operator, which has no gradient: cumprod for all steps, then a loop."""
 
     def run(e: Tensor) -> Tensor:
         p = torch.sigmoid(e)

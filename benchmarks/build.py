@@ -24,7 +24,7 @@ class Shape(NamedTuple):
 
 
 def task(words: int) -> Any:
-    """What a model and a criterion want of a task."""
+    """The part of a task that a model and a criterion use."""
     dictionary = Dictionary()
     for word in range(words - len(dictionary)):
         dictionary.add_symbol(f"w{word}")

@@ -25,13 +25,13 @@ FEW, MANY = 20, 2000  # sentences of the synthetic valid and test sets
 
 
 def corpus(size: Size) -> Tuple[Path, str]:
-    """A data directory for training and what it holds."""
+    """A data directory for training and a description of its data."""
     make: Callable[[Path], Tuple[Path, str]] = size.pick(multi30k, lambda out: (synthetic(out, 400, 500), "synthetic"))
     return make(size.out)
 
 
 def multi30k(out: Path) -> Tuple[Path, str]:
-    """The data directory under `out`, made unless it is there, and what it holds."""
+    """Return the data directory under `out`, which is made if it does not exist."""
     if not MULTI30K.is_dir():
         return synthetic(out, 20000), "words with the lengths and vocabulary of Multi30k"
     folder = out / "multi30k"

@@ -3,8 +3,8 @@
     python -m benchmarks.cost [--words 32000] [--lengths 28 98] [--tflops 9.3] [--utilisation 0.3] [--launch 8]
 
 Counted on a CPU, on a few sentences: an update of the whole model runs under a `Meter`, which sees every operation of
-forward and backward.  What grows with the batch is told from what does not by two batch sizes.  Nothing is measured on
-a GPU: its speed is an assumption, which the command line may change.
+forward and backward.  Two batch sizes separate what grows with the batch from what does not.  Nothing is measured on
+a GPU: its speed is an assumption, which can be changed on the command line.
 """
 
 import argparse
@@ -19,10 +19,10 @@ from torch.utils._pytree import tree_flatten
 from benchmarks.build import Shape, build_batch, build_criterion, build_model
 
 PRODUCTS = {"mm": 0, "bmm": 0, "addmm": 1, "addmm_": 1, "baddbmm": 1, "baddbmm_": 1}  # where the left factor is
-BATCH = 4096  # sentence pairs an update
+BATCH = 4096  # sentence pairs per update
 REPLICA = 128  # of them on each of the paper's GPUs
 FLOAT = 4  # bytes
-STATE = 4  # floats a parameter: itself, its gradient and Adam's two moments
+STATE = 4  # floats per parameter: its value, its gradient and Adam's two moments
 
 
 class Meter(TorchDispatchMode):
@@ -40,7 +40,7 @@ class Meter(TorchDispatchMode):
         if name in PRODUCTS:
             self.flops += 2 * out.numel() * args[PRODUCTS[name]].shape[-1]
         for storage in storages(out):
-            if storage._cdata not in before:  # else it is a view, or written in place
+            if storage._cdata not in before:  # otherwise it is a view, or written in place
                 self.alive += storage.nbytes()
                 weakref.finalize(storage, self._free, storage.nbytes())
         return out
@@ -50,13 +50,13 @@ class Meter(TorchDispatchMode):
 
 
 def storages(values: Any) -> List[Any]:
-    """Of the tensors among the values; one lives as long as a tensor of it."""
+    """The storages of the tensors among the values; a storage is alive as long as one of its tensors."""
     tensors = [value for value in tree_flatten(values)[0] if isinstance(value, Tensor)]
     return list({tensor.untyped_storage()._cdata: tensor.untyped_storage() for tensor in tensors}.values())
 
 
 class Counts(NamedTuple):
-    """Of one update of B sentences: floating-point operations, operations, and bytes kept for the backward."""
+    """Cost of one update of B sentences: floating-point operations, operations, and bytes kept for the backward."""
 
     flops: int
     operations: int
@@ -64,7 +64,7 @@ class Counts(NamedTuple):
 
 
 class Cost(NamedTuple):
-    """Of a sentence pair of `length` source and target tokens, and `operations` whatever their number."""
+    """Cost per sentence pair of `length` source and target tokens; `operations` is for any number of pairs."""
 
     length: int
     flops: float
@@ -84,7 +84,7 @@ def count(model: Any, shape: Shape) -> Counts:
 
 
 def cost(model: Any, length: int, words: int) -> Cost:
-    """From a batch of two and one of four."""
+    """Computed from a batch of two and a batch of four."""
     two, four = (count(model, Shape(B, length, words=words)) for B in (2, 4))
     return Cost(length, (four.flops - two.flops) / 2, (four.kept - two.kept) / 2, two.operations)
 
@@ -97,12 +97,12 @@ def parameters(model: Any) -> int:
 
 
 class Assumptions(NamedTuple):
-    tflops: float  # of the GPU at its best, in the precision of the training
-    utilisation: float  # the share of it that a recurrent model reaches
-    launch: float  # microseconds an operation takes at least
+    tflops: float  # peak of the GPU in the precision of the training
+    utilisation: float  # the share of the peak that a recurrent model reaches
+    launch: float  # the least microseconds per operation
 
     def seconds(self, one: Cost, sentences: int) -> float:
-        """Forward and backward of a batch: arithmetic, or the launching of operations if that takes longer."""
+        """Seconds for forward and backward of a batch: arithmetic, or launching the operations if that is slower."""
         arithmetic = sentences * one.flops / (self.tflops * 1e12 * self.utilisation)
         return max(arithmetic, one.operations * self.launch * 1e-6)
 

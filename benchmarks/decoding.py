@@ -1,7 +1,7 @@
 """Simultaneous decoding in batches against one sentence at a time: our session, and the SimulEval command.
 
 The models are untrained, so the length of the output is limited to that of the source: every sentence is then written
-while it is read, one token for one.  Batch and session do the same work: their tokens and delays are compared.
+while it is read, one token per source token.  Batch and session do the same work: their outputs are compared.
 """
 
 from pathlib import Path
@@ -92,9 +92,9 @@ def batches(size: Size) -> Outcome:
 
 
 def simuleval(size: Size) -> Outcome:
-    """Both commands on few sentences and on many: the difference is free of what they do first.
+    """Both commands on few and on many sentences: the difference leaves out the start-up.
 
-    With as many threads as there are cores, which is what both commands take by default.
+    With as many threads as cores, the default of both commands.
     """
     if not (SIMULEVAL / "simuleval").exists():
         raise NotMeasuredError("there is no .venv-simuleval: run scripts/setup.sh --simuleval")
@@ -121,7 +121,7 @@ def ratio(figures: Dict[str, Dict[str, float]], cost: Callable[[Dict[str, float]
 
 
 def costs(runs: Dict[int, Finished]) -> Dict[str, float]:
-    """Of a command that has run on few and on many sentences."""
+    """Seconds per sentence of a command that ran on few and on many sentences."""
     (few, short), (many, long) = sorted(runs.items())
     cpu, wall = ((b - a) / (many - few) for a, b in zip(short[1:], long[1:]))
     start = short.wall - few * wall

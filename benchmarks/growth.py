@@ -28,7 +28,7 @@ BASE = Shape(B=16, J=20, words=1000, layers=2, hidden=128)
 
 
 class Axis(NamedTuple):
-    """What grows, and why it grows as it does."""
+    """A quantity that grows, and the reason for its growth."""
 
     name: str
     field: str  # of Shape
@@ -76,13 +76,13 @@ RANKS_WHY = (
 
 
 def warm_step(shape: Shape) -> Callable[[], None]:
-    """A training step, and what torch loads at its first step loaded."""
+    """A training step, after one that makes torch load its libraries."""
     training_step("milk", shape._replace(B=2, J=3))()
     return training_step("milk", shape)
 
 
 def milliseconds(shape: Shape) -> float:
-    """Of CPU on one thread, in a process of its own; the second step of two, whose memory is there."""
+    """CPU seconds on one thread in a process of its own, of the second step, for which memory is already allocated."""
     torch.set_num_threads(1)
     step = warm_step(shape)
     step()
@@ -116,7 +116,7 @@ def axis_row(axis: Axis) -> Row:
 
 
 def ranks(size: Size) -> Outcome:
-    """Words a second as `fairseq-train` logs them, the first lines left out."""
+    """Words per second as `fairseq-train` logs them, without the first lines."""
     data = corpus(size)[0]
     updates, hidden = size.pick((10, 256), (6, 16))
     arguments = command_line("milk", data, 2, hidden, size.pick(1000, 300)) + ["--max-update", str(updates)]

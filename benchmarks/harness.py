@@ -1,4 +1,4 @@
-"""What a row of the benchmark is, and how its variants are timed and weighed.
+"""Rows of the benchmark, and how time and memory of their variants are measured.
 
 Machines are noisy, so nothing is compared across runs.  The variants of a row take turns, in an order that is reversed
 every round, and the ratio of two of them is the median over the rounds of the ratio within a round.  Bars on
@@ -44,7 +44,7 @@ class Bar(NamedTuple):
 
 
 class Check(NamedTuple):
-    """One measured number; without a bar it is there to be read."""
+    """One measured number, with or without a bar."""
 
     what: str
     value: float
@@ -54,12 +54,12 @@ class Check(NamedTuple):
 
 class Outcome(NamedTuple):
     checks: List[Check]
-    figures: Dict[str, Dict[str, float]]  # variant -> what was measured of it, with its unit -> value
+    figures: Dict[str, Dict[str, float]]  # variant -> measured quantity with its unit -> value
     note: str = ""
 
 
 class Size(NamedTuple):
-    """How much a row may do."""
+    """The time that a row may take."""
 
     quick: bool
     out: Path  # for what is kept between runs
@@ -78,11 +78,11 @@ class Row(NamedTuple):
     what: str
     against: str
     measure: Callable[[Size], Outcome]
-    tried: str = ""  # to say where a bar is missed: where the time goes, and what did not help
+    tried: str = ""  # for a bar that is missed: where the time goes, and what did not help
 
 
 class NotMeasuredError(Exception):
-    """A row that cannot be measured here, and why."""
+    """A row cannot be measured here; the message says why."""
 
 
 # ---- time ------------------------------------------------------------------------------------------------------------
@@ -100,7 +100,7 @@ class Comparison:
         return statistics.median(a / b for a, b in zip(times[one], times[other]))
 
     def check(self, one: str, other: str, bar: Optional[Bar], what: str = "") -> List[Check]:
-        """CPU time against the bar, wall time to be read."""
+        """CPU time, compared with the bar, and wall time for information."""
         what = what or f"{one} / {other}"
         checks = [Check(f"{what}, CPU", self.ratio(one, other), bar)]
         if self.wall[one]:
@@ -171,7 +171,7 @@ def _compare(variants: Mapping[str, Seconds], size: Size, share: float) -> Compa
     """
     result, seconds = Comparison(list(variants)), share * size.seconds
     for step in variants.values():
-        step("cpu", 1)  # what is made at the first call is not counted
+        step("cpu", 1)  # the first call, which allocates and loads, is not counted
     _rounds(variants, result.cpu, "cpu", 1, seconds * 2 / 3)
     if not size.quick:
         _rounds(variants, result.wall, "wall", CORES, seconds / 3)

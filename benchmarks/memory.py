@@ -32,7 +32,7 @@ def sequential_step(name: str, shape: Shape) -> Callable[[], None]:
 
         return step
 
-    make(2, 3)()  # what torch loads at its first step
+    make(2, 3)()  # torch loads libraries at its first step
     return make(shape.B, shape.J)
 
 

@@ -21,7 +21,7 @@ def ours(features: Tensor, weight: Tensor, bias: Tensor, target: Tensor) -> Tens
 
 
 def theirs(features: Tensor, weight: Tensor, bias: Tensor, target: Tensor) -> Tensor:
-    """As the model and the criterion of fairseq do it."""
+    """The computation of fairseq's model and criterion."""
     log_probabilities = utils.log_softmax(F.linear(features, weight, bias), dim=-1)
     return label_smoothed_nll_loss(log_probabilities, target, EPS, ignore_index=PAD)[0]
 

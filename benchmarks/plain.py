@@ -1,4 +1,4 @@
-"""Attention as one writes it first, in plain autograd: the peers of the memory row.
+"""Attention in plain autograd: the peers of the memory row.
 
 The equations are those of `fairseq_milk.attention`; nothing is computed again, so every tanh is kept for the backward.
 """

@@ -21,7 +21,7 @@ repeats it.
 
 
 def number(value: float) -> str:
-    """Three or four figures, never in exponents unless it is tiny."""
+    """Format a number with three or four digits, without an exponent unless it is tiny."""
     if value != 0 and abs(value) < 1e-3:
         return f"{value:.1e}"
     return f"{value:.0f}" if abs(value) >= 1000 or value == int(value) else f"{value:.3g}"
@@ -69,7 +69,7 @@ def draw_bars(results: Results, path: Path) -> None:
 
 
 def draw_growth(results: Results, path: Path) -> None:
-    """One column a quantity that grows; time above, memory below; dotted: what would be in proportion."""
+    """One column per quantity that grows; time above, memory below; dotted lines are proportional growth."""
     from matplotlib.figure import Figure
     from matplotlib.ticker import LogLocator
 

@@ -1,4 +1,4 @@
-"""The results of a run as data: kept in OUT/results.json, one entry a row, added to row by row."""
+"""The results of a run as data: OUT/results.json, one entry per row, written after each row."""
 
 import json
 import platform

@@ -1,4 +1,4 @@
-"""What `import fairseq_milk` adds to `import fairseq`."""
+"""The time that `import fairseq_milk` adds to `import fairseq`."""
 
 import json
 import statistics

@@ -1,4 +1,4 @@
-"""What a token of a long stream costs, reading it and writing one for it, against the attention's own cost there."""
+"""The cost of a token in a long stream, reading it and writing one, against the cost of its attention alone."""
 
 import statistics
 import time
@@ -13,7 +13,7 @@ from fairseq_milk.attention import Heads
 from fairseq_milk.generation import StreamingSession
 
 POSITIONS = (20, 200, 2000)
-ENDLESS = 10**6  # no EOS before that
+ENDLESS = 10**6  # minimal length of the output: no EOS before that
 
 
 def percentile(times: List[float], share: float) -> float:
@@ -67,7 +67,7 @@ def measure(size: Size) -> Outcome:
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     positions = list(size.pick(POSITIONS, (20, 60, 100)))
-    stream(model, positions[:1], 20)  # what is made at the first call is not counted
+    stream(model, positions[:1], 20)  # the first call, which allocates and loads, is not counted
     streams = [stream(model, positions, size.pick(60, 20)) for _ in range(size.pick(2, 1))]
     torch.set_num_threads(threads)
     figures: Dict[str, Dict[str, float]] = {}

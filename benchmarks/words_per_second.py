@@ -1,8 +1,8 @@
 """`fairseq-train`, ours against fairseq's `lstm`: the same batches, layers, sizes, loss and optimiser.
 
 Each model is built and updated by fairseq's own task and trainer from the command line that is given here, in a
-process of its own, as `fairseq-train` runs; the processes take turns batch by batch.  In one they would share what
-malloc keeps, and the peer, a quarter of whose time is the system's giving it pages, would get them from us.
+process of its own, as `fairseq-train` runs; the processes take turns batch by batch.  In a single process the peer,
+which spends a quarter of its time on page faults, would reuse the memory that malloc keeps from ours.
 """
 
 import logging
@@ -65,7 +65,7 @@ def command_line(name: str, data: Path, layers: int, hidden: int, max_tokens: in
 
 
 def build_trainer(arguments: List[str]) -> Trainer:
-    """As `fairseq-train` begins."""
+    """Set up a training as `fairseq-train` does."""
     cfg = convert_namespace_to_omegaconf(options.parse_args_and_arch(options.get_training_parser(), arguments))
     np.random.seed(cfg.common.seed)
     utils.set_torch_seed(cfg.common.seed)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Sets up .venv, then trains, decodes and draws a simultaneous translator of a small language whose best schedule is known.
-# A few minutes on two cores; run again, it uses what is there. Everything goes to demo/ (--fast: demo-fast/), see --help.
+# A few minutes on two cores; run again, it reuses what is complete. Output goes to demo/ (--fast: demo-fast/), see --help.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 bash "$root/scripts/setup.sh"

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# The long runs behind RELIABILITY.md, one after the other, with their figures on standard output:
+# The long programs behind RELIABILITY.md, one after the other, with their figures on standard output:
 #
 #   scripts/faults.sh [kills] [soak] [endless] [numerics] [learning] [full-disk]     all but full-disk, which needs root, by default
 #
-#   kills      20 SIGKILLs of a training, half of them in the middle of a write; the end must be that of a quiet training
+#   kills      20 SIGKILLs of a training, half of them in the middle of a write; it must end like an uninterrupted one
 #   soak       10,000 sentences through fairseq-generate and through one `fairseq-milk stream`
 #   endless    one sentence of 100,000 tokens through `fairseq-milk stream`
 #   numerics   10,000 examples of every property in tests/unit/test_numerics.py
-#   learning   tests/commands/test_verb_final_learning.py as it is, and red for each of three faults in the code
+#   learning   tests/commands/test_verb_final_learning.py passes, and fails for each of three faults in the code
 #   full-disk  a training on a disk of 1 MB
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."

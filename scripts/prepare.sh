@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Downloads a corpus and makes fairseq's binary data of it, into examples/RECIPE/data/PAIR. Run again, it goes on.
+# Downloads a corpus and binarises it for fairseq, into examples/RECIPE/data/PAIR. Run again, it continues where it stopped.
 #
 #   scripts/prepare.sh multi30k | europarl_de_en | wmt15_de_en | wmt14_en_fr [options]
 #
 #   --base-url ADDRESS   a mirror, file://... or a folder with the archives, instead of their public address
-#   --out FOLDER         another place            --workers N   processes (one a core)
-#   --dry-run            what would be downloaded and done       --help   all options
+#   --out FOLDER         another output folder    --workers N   processes (default: one per core)
+#   --dry-run            print what would be downloaded and done       --help   all options
 #
-# Ends with 3 if the sources are not as long as the paper's: then no latency can be compared with its tables.
+# The exit code is 3 if the sources are not as long as the paper's: latency cannot then be compared with its tables.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 recipe=${1:-}

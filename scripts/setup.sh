@@ -4,7 +4,7 @@
 #   scripts/setup.sh               .venv
 #   scripts/setup.sh --simuleval   also .venv-simuleval: .venv seen through, with SimulEval and its old pins on top
 #
-#   PYTHON         the interpreter, 3.8 to 3.12 (default python3)
+#   PYTHON         the interpreter, 3.10 to 3.12 (default python3)
 #   TORCH_VERSION  another torch than the one in scripts/constraints.txt
 #   LOCK           "no": the newest versions that scripts/constraints.txt allows, not those of scripts/lock
 #
@@ -44,11 +44,11 @@ PY
 
 check_python() {
   local version
-  command -v "$python" >/dev/null || die "there is no '$python' here: install Python 3.8 to 3.12, or set PYTHON to it."
+  command -v "$python" >/dev/null || die "there is no '$python' here: install Python 3.10 to 3.12, or set PYTHON to it."
   version=$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])') || die "'$python' does not run."
   case $version in
-    3.8 | 3.9 | 3.10 | 3.11 | 3.12) ;;
-    *) die "'$python' is Python $version, and fairseq needs 3.8 to 3.12: set PYTHON to one of these." ;;
+    3.10 | 3.11 | 3.12) ;;
+    *) die "'$python' is Python $version, and fairseq needs 3.10 to 3.12: set PYTHON to one of these." ;;
   esac
   # In an activated environment python3 is that environment's, which could be the one that is made anew: take its maker.
   python=$("$python" -c 'import sys; print(sys.executable if sys.prefix == sys.base_prefix else sys._base_executable)')
@@ -156,6 +156,10 @@ set_up() {
   else
     echo "  scripts/lock does not apply (another Python, platform or torch, or LOCK=no): versions by scripts/constraints.txt"
     step "torch and what builds fairseq" pip_install .venv "$place" pip setuptools wheel cython numpy torch
+    if "$python" -c 'import sys; sys.exit(sys.version_info >= (3, 11))'; then
+      # The source archive of 0.12.2 lacks the files of its torch extensions: it is built without torch, in isolation.
+      step "fairseq 0.12.2" pip_install .venv "$place" fairseq==0.12.2
+    fi
     step "fairseq, the tools and fairseq_milk (the first time fairseq is compiled: some 4 minutes)" \
       pip_install .venv "$place" --no-build-isolation -e '.[test]'
   fi

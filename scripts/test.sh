@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # Sets up .venv, then checks the format, lints, type-checks and tests:
 #
-#   scripts/test.sh [--fast] [pytest's arguments]        scripts/test.sh --fast -k alignment -x
+#   scripts/test.sh [--fast] [--coverage] [pytest's arguments]        scripts/test.sh --fast -k alignment -x
 #
-#   --fast   without the tests marked `slow`: under two minutes instead of a quarter of an hour on two cores
+#   --fast      without the tests marked `slow`: under two minutes instead of a quarter of an hour on two cores
+#   --coverage  also prints which lines of fairseq_milk the tests have run
 #
 # All of them run even if one fails; the exit code says whether all passed. Tests run in parallel: -n0 runs them in one process.
 set -euo pipefail
@@ -13,12 +14,16 @@ options=()
 while (($#)); do
   case $1 in
     --fast) options+=(-m "not slow") ;;
+    --coverage) options+=(--cov --cov-report=term) ;;
     *) break ;;
   esac
   shift
 done
 
 bash scripts/setup.sh --simuleval
+if [[ " ${options[*]} " == *" --cov "* ]] && ! .venv/bin/python -c 'import pytest_cov' 2>/dev/null; then
+  .venv/bin/python -m pip install -q --disable-pip-version-check pytest-cov
+fi
 
 # Some tests open the report, or the page of `serve`, in a browser and are skipped without one. It is installed on CI machines only.
 if [[ ${CI:-} == true && $EUID == 0 ]] && ! command -v chromedriver >/dev/null && command -v apt-get >/dev/null; then

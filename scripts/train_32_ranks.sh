@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # 32 data-parallel ranks of a tiny MILk on this machine for a few updates, as the paper's 32 GPUs would run, and one process
 # that does the same by --update-freq 32; ends with the largest difference of a parameter between the two.
-# By hand: it wants about 10 GB of memory and starts 33 Pythons. Its output is recorded in examples/README.md.
+# Run by hand: it needs about 10 GB of memory and starts 33 processes. Its output is recorded in examples/README.md.
 #
 #   scripts/train_32_ranks.sh [RANKS] [UPDATES]        (32 and 4)
 set -euo pipefail

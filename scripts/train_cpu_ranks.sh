@@ -3,10 +3,10 @@
 #
 #   scripts/train_cpu_ranks.sh RANKS DATA --user-dir fairseq_milk --arch milk_rnmt_tiny ...   (the arguments of fairseq-train)
 #
-# Each rank gets what torchrun knows and fairseq does not find out by itself on a CPU. The default --ddp-backend of fairseq
-# wants GPUs; legacy_ddp does not.
+# Each rank is passed the values of torchrun that fairseq does not detect on a CPU. The default --ddp-backend of fairseq
+# needs GPUs; legacy_ddp does not.
 #
-#   MASTER_PORT  a port of one's own choice; by default a free one
+#   MASTER_PORT  the port (default: a free one)
 set -euo pipefail
 
 if [[ ${1:-} == --as-rank ]]; then
