@@ -8,10 +8,7 @@ from typing import Tuple
 import torch
 from torch import Tensor
 
-from fairseq_milk.attention import AttentionOutput, AttentionState, Memory
-from fairseq_milk.attention.base import context
-from fairseq_milk.attention.milk import MilkAttention
-from fairseq_milk.attention.soft import SoftAttention
+from fairseq_milk.attention import AttentionOutput, AttentionState, Memory, SimultaneousAttention, context
 from fairseq_milk.functional import expected_alignment_parallel, padding_mask
 
 
@@ -19,7 +16,7 @@ def energy(keys: Tensor, query: Tensor, v: Tensor) -> Tensor:
     return torch.tanh(keys + query.unsqueeze(1)) @ v
 
 
-class PlainSoft(SoftAttention):
+class PlainSoft(SimultaneousAttention):
     def expected(
         self, s: Tensor, memory: Memory, state: AttentionState, hard: bool
     ) -> Tuple[AttentionOutput, AttentionState]:
@@ -28,13 +25,13 @@ class PlainSoft(SoftAttention):
         return AttentionOutput(context(beta, memory), beta, state.alpha), AttentionState(state.alpha, state.i + 1)
 
 
-class PlainMilk(MilkAttention):
+class PlainMilk(SimultaneousAttention):
     def expected(
         self, s: Tensor, memory: Memory, state: AttentionState, hard: bool
     ) -> Tuple[AttentionOutput, AttentionState]:
         head, soft = self.head, self.soft_energy
         e = energy(memory.keys["head"], s @ head.w_q + head.b, head.g * head.v / head.v.norm()) + head.r
-        e = e + head.noise * torch.randn_like(e)
+        e = e + float(self.stop.noise) * torch.randn_like(e)  # type: ignore[arg-type]
         alpha = expected_alignment_parallel(e, state.alpha, memory.lengths)
         u = energy(memory.keys["soft_energy"], s @ soft.w_q, soft.v)
         weights = (u - u.max(dim=-1, keepdim=True).values).exp()

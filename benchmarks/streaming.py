@@ -9,6 +9,7 @@ import torch
 from benchmarks.build import Shape, build_model
 from benchmarks.decoding import OPTIONS
 from benchmarks.harness import Bar, Check, Outcome, Row, Size
+from fairseq_milk.attention import Heads
 from fairseq_milk.generation import StreamingSession
 
 POSITIONS = (20, 200, 2000)
@@ -33,8 +34,9 @@ def around(session: StreamingSession, token: Callable[[], int], count: int) -> D
     @torch.no_grad()
     def attend() -> None:
         decoding = session.decoding
-        attention.wants_to_write(decoding.queries, decoding.memory, decoding.i)
-        attention.attend(decoding.queries, decoding.memory.filled())
+        heads = Heads(decoding.memory.lengths - 1, torch.zeros_like(decoding.heads.stopped))
+        heads = attention.seek(decoding.queries, decoding.memory, heads, decoding.i)
+        attention.attend(decoding.queries, decoding.memory.filled().seen_by(heads))
 
     times: Dict[str, List[float]] = {"token": [], "attention": []}
     for _ in range(count):

@@ -1,12 +1,26 @@
 #!/usr/bin/env bash
-# Sets up .venv, then lints, type-checks and tests. Arguments go to pytest: scripts/test.sh -k alignment -x
-# All three run even if one fails; the exit code says whether all passed. Tests run in parallel: -n0 runs them in one process.
+# Sets up .venv, then checks the format, lints, type-checks and tests:
+#
+#   scripts/test.sh [--fast] [pytest's arguments]        scripts/test.sh --fast -k alignment -x
+#
+#   --fast   without the tests marked `slow`: under two minutes instead of a quarter of an hour on two cores
+#
+# All of them run even if one fails; the exit code says whether all passed. Tests run in parallel: -n0 runs them in one process.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
+options=()
+while (($#)); do
+  case $1 in
+    --fast) options+=(-m "not slow") ;;
+    *) break ;;
+  esac
+  shift
+done
+
 bash scripts/setup.sh --simuleval
 
-# The report is looked at in a browser where there is one. A machine of its own may be given one, a person's is not touched.
+# Some tests open the report in a browser and are skipped without one. It is installed on CI machines only.
 if [[ ${CI:-} == true && $EUID == 0 ]] && ! command -v chromium >/dev/null && command -v apt-get >/dev/null; then
   echo "== chromium"
   { apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium; } >/dev/null 2>&1 || echo "not installed"
@@ -28,11 +42,13 @@ for folder in fairseq_milk tests examples scripts benchmarks; do
   fi
 done
 
-run ruff .venv/bin/python -m ruff check "${sources[@]}" setup.py
+run "ruff format" .venv/bin/python -m ruff format --check "${sources[@]}" setup.py
+run "ruff check" .venv/bin/python -m ruff check "${sources[@]}" setup.py
 run mypy .venv/bin/python -m mypy "${sources[@]}"
-# One thread a worker, or the workers' thread pools fight for the cores. A file is for one worker: its fixtures are made once.
+# One thread per worker, or the workers' thread pools compete for the cores. One worker runs the whole of a file, so that its
+# fixtures are made once.
 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 run pytest \
-  .venv/bin/python -m pytest -n auto --maxprocesses 4 --dist loadfile "$@"
+  .venv/bin/python -m pytest -n auto --maxprocesses 4 --dist loadfile "${options[@]}" "$@"
 
 if ((${#failed[@]})); then
   echo "failed: ${failed[*]}" >&2

@@ -1,4 +1,4 @@
-"""The same numbers on every run: seeds, one thread, and hypothesis without a clock."""
+"""Reproducible tests: fixed seeds, one thread, and no deadlines in hypothesis."""
 
 import os
 import random

@@ -5,7 +5,7 @@ import re
 import sys
 from collections import Counter
 from contextlib import nullcontext, redirect_stderr
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 from typing import Any, List, Sequence, TextIO, Tuple
 from typing import Counter as Counts
@@ -20,7 +20,7 @@ CACHE = 1_000_000  # words whose segmentation a worker remembers
 # ---- tokens ---------------------------------------------------------------------------------------------------------
 
 
-@lru_cache(maxsize=None)
+@cache
 def moses(language: str) -> Any:
     return MosesTokenizer(language)
 
@@ -58,7 +58,7 @@ def learn(words: Counts[str], merges: int, learn_from: int, codes: TextIO) -> No
         learn_bpe(entries, codes, merges, is_dict=True)
 
 
-@lru_cache(maxsize=None)
+@cache
 def load_bpe(codes: Path) -> BPE:
     with open(codes, encoding="utf-8") as file:
         return BPE(file)

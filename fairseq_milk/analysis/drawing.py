@@ -6,7 +6,7 @@ import re
 import unicodedata
 import warnings
 from contextlib import contextmanager
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 from typing import Any, Dict, FrozenSet, Iterable, Iterator, List, Optional, Sequence, Tuple, Union
 
@@ -107,7 +107,7 @@ def _family(plain: str) -> Optional[str]:
 # ---- fonts ----------------------------------------------------------------------------------------------------------
 
 
-@lru_cache(maxsize=None)
+@cache
 def installed_fonts() -> Tuple[str, ...]:
     """Those of FONTS.  Also those that were installed after matplotlib made its list, which it keeps in a file."""
     known = {font.fname for font in font_manager.fontManager.ttflist}
@@ -120,7 +120,7 @@ def installed_fonts() -> Tuple[str, ...]:
     return tuple(name for name in FONTS if name in names)
 
 
-@lru_cache(maxsize=None)
+@cache
 def letters_of(font: str) -> FrozenSet[int]:
     path = font_manager.findfont(font_manager.FontProperties(family=font))
     return frozenset(font_manager.get_font(path).get_charmap())

@@ -1,20 +1,21 @@
-"""The five mechanisms and their names."""
+"""The mechanisms: where it stops x how far back it looks (DESIGN, section 1)."""
 
-from typing import Dict, Type
+from typing import Dict, List, Optional, Tuple, Type
 
-from .base import AttentionOptions, AttentionOutput, AttentionState, Memory, SimultaneousAttention
-from .milk import MilkAttention
-from .mocha import MochaAttention
-from .monotonic import MonotonicAttention
-from .soft import SoftAttention
-from .waitk import WaitKAttention
+from .attention import AttentionOutput, Queries, SimultaneousAttention, context
+from .lookbacks import Everything, Here, Lookback, Window
+from .memory import Heads, Memory
+from .options import AttentionOptions
+from .stops import THRESHOLD, AttentionState, Bernoulli, FixedStop, ReadAll, Stop, WaitK
 
-ATTENTIONS: Dict[str, Type[SimultaneousAttention]] = {
-    "soft": SoftAttention,
-    "monotonic": MonotonicAttention,
-    "mocha": MochaAttention,
-    "milk": MilkAttention,
-    "waitk": WaitKAttention,
+Pair = Tuple[Type[Stop], Type[Lookback]]
+
+ATTENTIONS: Dict[str, Pair] = {
+    "soft": (ReadAll, Everything),
+    "waitk": (WaitK, Everything),
+    "monotonic": (Bernoulli, Here),
+    "mocha": (Bernoulli, Window),
+    "milk": (Bernoulli, Everything),
 }
 
 
@@ -22,15 +23,49 @@ def build_attention(name: str, options: AttentionOptions) -> SimultaneousAttenti
     """The mechanism of that name."""
     if name not in ATTENTIONS:
         raise ValueError(f"unknown attention {name!r}; choose one of {', '.join(ATTENTIONS)}")
-    return ATTENTIONS[name](options)
+    return build_pair(ATTENTIONS[name], options)
+
+
+def build_pair(pair: Pair, options: AttentionOptions) -> SimultaneousAttention:
+    """Any stop with any lookback, whether the pair has a name or not."""
+    stop, lookback = pair
+    return SimultaneousAttention(stop(options), lookback(options), options)
+
+
+def name_of(attention: SimultaneousAttention) -> Optional[str]:
+    """The name of a mechanism, None if the pair has none."""
+    pair = type(attention.stop), type(attention.lookback)
+    return next((name for name, named in ATTENTIONS.items() if named == pair), None)
+
+
+def having_knob(knob: str) -> List[str]:
+    """The mechanisms whose stop has that knob."""
+    return [name for name, (stop, _) in ATTENTIONS.items() if knob in stop.knobs]
 
 
 __all__ = [
     "ATTENTIONS",
+    "THRESHOLD",
     "AttentionOptions",
     "AttentionOutput",
     "AttentionState",
+    "Bernoulli",
+    "Everything",
+    "FixedStop",
+    "Heads",
+    "Here",
+    "Lookback",
     "Memory",
+    "Pair",
+    "Queries",
+    "ReadAll",
     "SimultaneousAttention",
+    "Stop",
+    "WaitK",
+    "Window",
     "build_attention",
+    "build_pair",
+    "context",
+    "having_knob",
+    "name_of",
 ]

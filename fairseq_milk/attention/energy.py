@@ -1,13 +1,20 @@
 """Energies: how well a source state h_j fits the decoder state s."""
 
 import math
-from typing import Optional
+from typing import NamedTuple, Optional
 
 import torch
 from torch import Tensor, nn
 
 from ..functional import additive_energy
 from ..functional.product import ProductPrecision
+
+
+class Weights(NamedTuple):
+    """What multiplies and shifts the energies of a batch: computed once, not once a target step."""
+
+    v: Tensor  # (energy_dim,)
+    r: Optional[Tensor] = None  # ()
 
 
 class AdditiveEnergy(nn.Module):
@@ -30,12 +37,17 @@ class AdditiveEnergy(nn.Module):
         return self.products.linear(h, self.w_s.t())
 
     def query(self, s: Tensor) -> Tensor:
-        """W_q s, once for every target step.  (B, query_dim) -> (B, energy_dim)."""
+        """W_q s, once for every target step.  (..., query_dim) -> (..., energy_dim)."""
         return s @ self.w_q
 
-    def forward(self, keys: Tensor, query: Tensor) -> Tensor:
-        """keys: (B, J, energy_dim), query: (B, energy_dim) -> (B, J)."""
-        return additive_energy(keys, query, self.v)
+    def weights(self) -> Weights:
+        return Weights(self.v)
+
+    def forward(self, keys: Tensor, query: Tensor, weights: Weights) -> Tensor:
+        """keys: (B, J, energy_dim), query: (B, energy_dim) -> (B, J); query: (B, I, energy_dim) -> (B, I, J)."""
+        if query.dim() == keys.dim():  # one step after the other: together they would need I times the memory
+            return torch.stack([additive_energy(keys, q, *weights) for q in query.unbind(1)], dim=1)
+        return additive_energy(keys, query, *weights)
 
 
 class MonotonicEnergy(AdditiveEnergy):
@@ -65,8 +77,8 @@ class MonotonicEnergy(AdditiveEnergy):
 
     def query(self, s: Tensor) -> Tensor:
         """W_q s + b."""
-        return torch.addmm(self.b, s, self.w_q)
+        return s @ self.w_q + self.b if s.dim() > 2 else torch.addmm(self.b, s, self.w_q)
 
-    def forward(self, keys: Tensor, query: Tensor) -> Tensor:
-        v = self.pace * self.g * self.v / self.v.norm()
-        return additive_energy(keys, query, v) + self.pace * self.r
+    def weights(self) -> Weights:
+        """g v / ||v|| and r."""
+        return Weights(self.pace * self.g * self.v / self.v.norm(), self.pace * self.r)

@@ -10,9 +10,8 @@ from fairseq import checkpoint_utils, options, tasks, utils
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from omegaconf import OmegaConf
 
-from ..attention import SimultaneousAttention
 from ..console.errors import UserError
-from ..generation import load_model
+from ..generation import attention_of, load_model
 from .subject import Subject, subject
 
 
@@ -35,7 +34,7 @@ def from_training(arguments: Sequence[str]) -> Subject:
     utils.set_torch_seed(cfg.common.seed)
     task = tasks.setup_task(cfg.task)
     model, criterion = task.build_model(cfg.model), task.build_criterion(cfg.criterion)
-    if not isinstance(getattr(model.decoder, "attention", None), SimultaneousAttention):
+    if attention_of(model) is None:
         raise UserError(f"--arch {args.arch} is not a model of fairseq_milk (--arch milk_rnmt)")
     split, data = cfg.dataset.train_subset, utils.split_paths(cfg.task.data)[0]
     task.load_dataset(split, epoch=1)

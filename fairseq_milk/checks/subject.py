@@ -5,6 +5,7 @@ from typing import Any, Dict, List, NamedTuple, Optional
 import torch
 from torch import Tensor
 
+from ..attention import SimultaneousAttention
 from ..console.errors import UserError
 from ..functional import padding_mask
 
@@ -26,8 +27,13 @@ class Subject(NamedTuple):
 
     @property
     def head(self) -> Any:
-        """The learned head, None if the schedule is given."""
-        return getattr(self.model.decoder.attention, "head", None)
+        """The energy of the learned head, None if the schedule is given."""
+        return self.attention.head if self.attention.learned else None
+
+    @property
+    def attention(self) -> SimultaneousAttention:
+        attention: SimultaneousAttention = self.model.decoder.attention
+        return attention
 
     @property
     def target_lengths(self) -> Tensor:

@@ -1,7 +1,7 @@
 """Which fairseq_milk made a result."""
 
 import subprocess
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 
 from ..version import __version__
@@ -9,7 +9,7 @@ from ..version import __version__
 HERE = Path(__file__).resolve().parent
 
 
-@lru_cache(maxsize=None)
+@cache
 def source_version() -> str:
     """The version, and the commit if it runs from its repository: 0.1.0+2f9ae97c1b2d, with -dirty if it was changed."""
     try:

@@ -105,7 +105,7 @@ class LatencyAugmentedCriterion(LabelSmoothedCrossEntropyCriterion):
         lam = self.current_weight(model.num_updates) if model.training else self.latency_weight
         loss = nll.loss + lam * cost if lam > 0 else nll.loss
         sample_size = target.size(0) if self.sentence_avg else sample["ntokens"]
-        learned = hasattr(model.decoder.attention, "head")
+        learned = model.decoder.attention.learned
         log.update(
             loss=loss.data,
             nll_loss=nll.nll.data,

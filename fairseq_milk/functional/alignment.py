@@ -16,13 +16,13 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn import functional as F  # noqa: N812
 
-from .masking import at_least_float32, last_position, padding_mask
+from .masking import at_least_float32, last_position, padding_mask, spread
 
 
 def linear_scan(a: Tensor, b: Tensor, reverse: bool = False) -> Tensor:
     """x_j = a_{j-1} x_{j-1} + b_j from x_0 = b_0 on; reverse, its transpose: x_j = a_j x_{j+1} + b_j from the end on.
 
-    a, b: (B, J) -> (B, J); a_j stands between j and j+1, the last one is not used.  Not differentiable.
+    a, b: (..., J) -> (..., J); a_j stands between j and j+1, the last one is not used.  Not differentiable.
 
     Hillis-Steele: ceil(log2 J) rounds of whole-row operations.  After the round with stride d, (a_j, x_j) composes
     the 2d recurrence steps that end at j:   [x, a]_j <- a_j [x, a]_{j-d} + [x, 0]_j.
@@ -34,7 +34,7 @@ def linear_scan(a: Tensor, b: Tensor, reverse: bool = False) -> Tensor:
     size = b.size(-1)
     reach = 1 << (size - 1).bit_length() >> 1  # the stride of the last round
     start, direction = (0, 1) if reverse else (reach, -1)
-    buffers = b.new_zeros(2, 2, b.size(0), size + reach)
+    buffers = b.new_zeros(2, 2, *b.shape[:-1], size + reach)
     wide, next_wide = buffers.unbind()
     rows, next_rows = buffers.narrow(-1, start, size).unbind()
     (x, c), (next_x, next_c) = rows.unbind(), next_rows.unbind()  # c: the composed a
@@ -63,31 +63,27 @@ class _ExpectedAlignment(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(ctx: Any, e: Tensor, alpha_prev: Tensor, always: Optional[Tensor], never: Optional[Tensor]) -> Tensor:
-        """e: (B, I, J), alpha_prev: (B, J), masks: (B, 1, J) -> (B, I, J)."""
-        if never is not None:
-            e = e.masked_fill(never, float("-inf"))
-        if always is not None:
-            e = e.masked_fill(always, float("inf"))
+    def forward(ctx: Any, e: Tensor, alpha_prev: Tensor) -> Tensor:
+        """e: (..., I, J), alpha_prev: (..., J) -> (..., I, J)."""
         # sigmoid(-e) and never 1 - p: exact to the last bit when p is close to 1
         p, one_minus_p = torch.sigmoid(e), torch.neg(e).sigmoid_()
         alpha = torch.empty_like(p)
-        for p_i, one_minus_p_i, alpha_i in zip(p.unbind(1), one_minus_p.unbind(1), alpha.unbind(1)):
+        for p_i, one_minus_p_i, alpha_i in zip(p.unbind(-2), one_minus_p.unbind(-2), alpha.unbind(-2)):
             alpha_prev = torch.mul(p_i, linear_scan(one_minus_p_i, alpha_prev), out=alpha_i)
         ctx.save_for_backward(p, one_minus_p, alpha)
         return alpha
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> Tuple[Tensor, Tensor, None, None]:
+    def backward(ctx: Any, grad: Tensor) -> Tuple[Tensor, Tensor]:
         p, one_minus_p, alpha = ctx.saved_tensors
-        grad_e, reward = alpha * one_minus_p, torch.zeros_like(p[:, 0])
-        steps = zip(*(x.unbind(1)[::-1] for x in (p, one_minus_p, grad, grad_e)))
+        grad_e, reward = alpha * one_minus_p, torch.zeros_like(p[..., 0, :])
+        steps = zip(*(x.unbind(-2)[::-1] for x in (p, one_minus_p, grad, grad_e)))
         for p_i, one_minus_p_i, grad_i, grad_e_i in steps:
             grad_i = grad_i + reward  # from the loss, and from the next step
             reward = linear_scan(one_minus_p_i, p_i * grad_i, reverse=True)
             grad_e_i.mul_(grad_i - F.pad(reward, (-1, 1)))
-        return grad_e, reward, None, None
+        return grad_e, reward
 
 
 def expected_alignment(
@@ -98,8 +94,9 @@ def expected_alignment(
         alpha_ij = p_ij sum_{k<=j} alpha_i-1,k prod_{l=k}^{j-1} (1 - p_il),      p_ij = sigmoid(e_ij)
 
     e:             (B, J), or (B, I, J) where the energies of several steps are known; of any size (+-inf: hard).
+                   Heads may stand between B and the rest, in alpha_prev too.
     alpha_prev:    (B, J) in [0, 1], before the (first) step.
-    src_lengths:   (B,), None when every sentence fills its row.
+    src_lengths:   (B,), None when every sentence fills its row (or its energies are infinite where it does not).
     preserve_mass: p_{i,|x|} = 1 (paper, section 3.4): what no earlier token took stops at the sentence's own last
                    token, and the row sums to 1.  Otherwise the row loses what runs off the end of the source.
     Returns alpha_i, shaped as e, in [0, 1], float32 or better; padding gets 0.
@@ -107,10 +104,12 @@ def expected_alignment(
     O(J log J) work in ceil(log2 J) parallel rounds a step, forward and backward.
     """
     e, alpha_prev = at_least_float32(e), at_least_float32(alpha_prev)
-    steps = e if e.dim() == 3 else e.unsqueeze(1)
-    always = last_position(src_lengths, alpha_prev).unsqueeze(1) if preserve_mass else None
-    never = None if src_lengths is None else padding_mask(src_lengths, e.size(-1)).unsqueeze(1)
-    alpha: Tensor = _ExpectedAlignment.apply(steps, alpha_prev.to(e.dtype), always, never)  # type: ignore[no-untyped-call]
+    if src_lengths is not None:
+        e = e.masked_fill(spread(padding_mask(src_lengths, e.size(-1)), e), float("-inf"))
+    if preserve_mass:
+        e = e.masked_fill(spread(last_position(src_lengths, e), e), float("inf"))
+    steps = e if e.dim() > alpha_prev.dim() else e.unsqueeze(-2)
+    alpha: Tensor = _ExpectedAlignment.apply(steps, alpha_prev.to(e.dtype))  # type: ignore[no-untyped-call]
     return alpha.view_as(e)
 
 
@@ -133,14 +132,20 @@ def expected_alignment_parallel(
     `preserve_mass` the loss reappears at the last token and the expected delay is fiction.  p = 0.9 at twenty passed
     tokens keeps nothing of the row.
     """
+    if e.dim() > alpha_prev.dim():
+        rows = []
+        for e_i in e.unbind(-2):
+            alpha_prev = expected_alignment_parallel(e_i, alpha_prev, src_lengths, preserve_mass, eps)
+            rows.append(alpha_prev)
+        return torch.stack(rows, dim=-2)
     e, alpha_prev = at_least_float32(e), at_least_float32(alpha_prev)
     p = torch.sigmoid(e)
     if src_lengths is not None:
-        p = p.masked_fill(padding_mask(src_lengths, e.size(-1)), 0.0)
+        p = p.masked_fill(spread(padding_mask(src_lengths, e.size(-1)), p), 0.0)
     log_survival = (1 - p).clamp(min=torch.finfo(p.dtype).tiny).log()
     cp = (log_survival.cumsum(-1) - log_survival).exp()
     alpha = p * cp * (alpha_prev.to(p.dtype) / cp.clamp(eps, 1.0)).cumsum(-1)
     if not preserve_mass:
         return alpha
     residual = (1 - alpha.sum(-1, keepdim=True)).clamp(min=0)
-    return alpha + residual * last_position(src_lengths, alpha).to(alpha.dtype)
+    return alpha + residual * spread(last_position(src_lengths, alpha), alpha).to(alpha.dtype)

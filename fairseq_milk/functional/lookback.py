@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 
-from .masking import at_least_float32, padding_mask
+from .masking import at_least_float32, padding_mask, spread
 
 # exp(-600) is still a normal float64 and 1 / exp(-600) far from overflow: u may span 600, +-300
 _FLOOR = -600.0
@@ -37,30 +37,31 @@ class _InfiniteLookback(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, alpha: Tensor, u: Tensor) -> Tensor:
         u64 = u.double()
-        ex = (u64 - u64.max(dim=-1, keepdim=True).values).clamp(min=_FLOOR).exp()
-        ratio = alpha.double() / ex.cumsum(-1)
-        ctx.save_for_backward(alpha, u)
-        return (ex * _reverse_cumsum(ratio)).to(alpha.dtype)
+        ex = (u64 - u64.amax(dim=-1, keepdim=True)).clamp_(min=_FLOOR).exp_()
+        total = ex.cumsum(-1)
+        ratio = alpha / total  # float64, as total
+        t = _reverse_cumsum(ratio)
+        ctx.save_for_backward(ex, total, ratio, t)
+        ctx.dtypes = alpha.dtype, u.dtype
+        return (ex * t).to(alpha.dtype)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Tuple[Tensor, Tensor]:
-        alpha, u = ctx.saved_tensors
-        u64, grad64 = u.double(), grad.double()
-        ex = (u64 - u64.max(dim=-1, keepdim=True).values).clamp(min=_FLOOR).exp()
-        total = ex.cumsum(-1)
-        ratio = alpha.double() / total
-        c = (ex * grad64).cumsum(-1) / total
-        grad_u = ex * (_reverse_cumsum(ratio) * grad64 - _reverse_cumsum(ratio * c))
-        return c.to(alpha.dtype), grad_u.to(u.dtype)
+        ex, total, ratio, t = ctx.saved_tensors
+        c = (ex * grad).cumsum(-1).div_(total)
+        grad_u = (t * grad).sub_(_reverse_cumsum(ratio * c)).mul_(ex)
+        return c.to(ctx.dtypes[0]), grad_u.to(ctx.dtypes[1])
 
 
 def _mask(alpha: Tensor, u: Tensor, src_lengths: Optional[Tensor]) -> Tuple[Tensor, Tensor]:
     """Both in alpha's type, float32 or better, nothing of either at padding (any finite u serves, as alpha is 0)."""
     alpha = at_least_float32(alpha)
     u = u.to(alpha.dtype)
+    if alpha.shape != u.shape:  # one schedule for several heads
+        alpha = alpha.expand_as(u)
     if src_lengths is None:
         return alpha, u
-    padding = padding_mask(src_lengths, u.size(-1))
+    padding = spread(padding_mask(src_lengths, u.size(-1)), u)
     return alpha.masked_fill(padding, 0.0), u.masked_fill(padding, torch.finfo(u.dtype).min)
 
 
@@ -69,7 +70,7 @@ def infinite_lookback(alpha: Tensor, u: Tensor, src_lengths: Optional[Tensor] = 
 
         beta_ij = sum_{k=j}^{|x|} alpha_ik exp(u_ij) / sum_{l=1}^{k} exp(u_il)
 
-    alpha, u: (B, J), alpha in [0, 1], u finite.  src_lengths: (B,) or None.
+    alpha, u: (B, J), or (B, ..., J); alpha in [0, 1], u finite.  src_lengths: (B,) or None.
     Exact while u spans at most 600 in a row; what lies lower counts as 600 below the row's maximum.
     Returns beta: (B, J) in [0, 1], float32 or better, row sums those of alpha, 0 at padding.  O(J).
     """
@@ -92,11 +93,13 @@ def chunkwise_lookback(alpha: Tensor, u: Tensor, chunk_size: int, src_lengths: O
         return infinite_lookback(alpha, u, src_lengths)
     alpha, u = _mask(alpha, u, src_lengths)
     before = chunk_size - 1
+    shape = u.shape
+    alpha, u = alpha.reshape(-1, shape[-1]), u.reshape(-1, shape[-1])
     # (B, J, w): the window that ends at k; positions before the sentence weigh nothing
     weights = F.pad(u, (before, 0), value=float("-inf")).unfold(-1, chunk_size, 1).softmax(-1)
     joint = (alpha.unsqueeze(-1) * weights).transpose(1, 2)  # (B, w, J)  P(stop at k, look at slot r)
-    spread = F.fold(joint, (1, u.size(-1) + before), (1, chunk_size))  # slot r of window k is position k - before + r
-    return spread[:, 0, 0, before:]
+    folded = F.fold(joint, (1, u.size(-1) + before), (1, chunk_size))  # slot r of window k is position k - before + r
+    return folded[:, 0, 0, before:].view(shape)
 
 
 def prefix_softmax(u: Tensor, lengths: Tensor, window: Optional[int] = None) -> Tensor:
@@ -104,7 +107,7 @@ def prefix_softmax(u: Tensor, lengths: Tensor, window: Optional[int] = None) -> 
 
         beta_ij = exp(u_ij) / sum_{l in W} exp(u_il),     W = {l : lengths - window < l <= lengths}
 
-    u: (B, J), lengths: (B,) in 1..J -> (B, J), float32 or better, 0 outside W.
+    u: (..., J), lengths: (...) in 1..J -> (..., J), float32 or better, 0 outside W.
     """
     hidden = padding_mask(lengths, u.size(-1))
     if window is not None:

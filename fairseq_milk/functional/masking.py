@@ -10,17 +10,24 @@ from torch import Tensor
 
 
 def padding_mask(lengths: Tensor, size: int) -> Tensor:
-    """mask_bj = [j >= lengths_b].  lengths: (B,) -> (B, size) bool, True = padding."""
-    return torch.arange(size, device=lengths.device) >= lengths.unsqueeze(1)
+    """mask_bj = [j >= lengths_b].  lengths: (B,), or (B, ...) -> (B, ..., size) bool, True = padding."""
+    return torch.arange(size, device=lengths.device) >= lengths.unsqueeze(-1)
 
 
 def last_position(lengths: Optional[Tensor], like: Tensor) -> Tensor:
-    """One-hot of each sentence's own last token (EOS).  like: (B, J) -> (B, J) bool."""
+    """One-hot of each sentence's own last token (EOS).  lengths: (B, ...), like: (B, ..., J) -> (B, ..., J) bool."""
     size = like.size(-1)
     j = torch.arange(size, device=like.device)
     if lengths is None:
         return (j == size - 1).expand_as(like)
-    return j == lengths.unsqueeze(1) - 1
+    return j == lengths.unsqueeze(-1) - 1
+
+
+def spread(x: Tensor, like: Tensor) -> Tensor:
+    """The same for every head and step: dimensions of size 1 behind the batch until there are as many as `like` has."""
+    while x.dim() < like.dim():
+        x = x.unsqueeze(1)
+    return x
 
 
 def at_least_float32(x: Tensor) -> Tensor:

@@ -10,7 +10,7 @@ from typing import Any, List, NamedTuple, Optional, Tuple
 import torch
 from torch import Tensor
 
-from ..attention import Memory
+from ..attention import Heads, Memory
 from .schedule import DecodingOptions, must_read, too_long
 
 
@@ -40,6 +40,7 @@ class Decoding:
         self.state = self.decoder.begin(batch)
         like = self.state.c
         self.memory: Memory = self.attention.nothing_read(batch, like, room)
+        self.heads: Heads = self.attention.begin_heads(self.memory)
         self.tokens = torch.full((batch,), self.eos, dtype=torch.long, device=like.device)
         self.writes = torch.zeros_like(self.tokens)  # in a row
         self.retracted = torch.zeros_like(self.tokens, dtype=torch.bool)  # EOS came too early: read on
@@ -58,7 +59,8 @@ class Decoding:
         """Which sentences READ before they write?  exhausted: (B,) bool, nothing is left to read.  -> (B,) bool."""
         if not self.begun:
             return torch.ones_like(exhausted)
-        waits = ~self.attention.wants_to_write(self.queries, self.memory, self.i)
+        self.heads = self.attention.seek(self.queries, self.memory, self.heads, self.i)
+        waits = ~self.heads.ready
         reading: Tensor = must_read(self.options, self.i, waits, self.memory.lengths, self.writes, self.retracted)
         return reading & ~exhausted
 
@@ -66,12 +68,13 @@ class Decoding:
         """rows: (R,), the sentences that read; h: (R, hidden_size), the next source state of each."""
         self.begun = True
         self.memory = self.attention.read(self.memory, h, rows)
+        self.heads = self.heads.after_read(rows, self.memory.lengths)
         self.writes = self.writes.index_fill(0, rows, 0)
         self.retracted = self.retracted.index_fill(0, rows, False)
 
     def write(self, exhausted: Tensor) -> Optional[Step]:
         """One target token for every sentence, or None if some sentence must read on first (an EOS too early)."""
-        out = self.attention.attend(self.queries, self.memory.filled())
+        out = self.attention.attend(self.queries, self.memory.filled().seen_by(self.heads))
         features, state = self.decoder.write(self.s, out.c, self.state)
         tokens, scores = self._choose(self.decoder.output(features).float())
         if not self.options.early_eos:
@@ -79,13 +82,15 @@ class Decoding:
             if bool(self.retracted.any()):
                 return None
         self.i += 1
+        self.heads = self.heads.after_write(self.memory.lengths)
         self.state, self.tokens, self.writes = state, tokens, self.writes + 1
         self._ask()
         return Step(tokens, scores, self.memory.lengths, out.beta)
 
     def keep(self, rows: Tensor) -> None:
         """Only these sentences go on.  rows: (B',) indices."""
-        self.memory, self.state, self.s = self.memory.select(rows), self.state.select(rows), self.s.select(rows)
+        self.memory, self.heads = self.memory.select(rows), self.heads.select(rows)
+        self.state, self.s = self.state.select(rows), self.s.select(rows)
         self.queries = {name: x.index_select(0, rows) for name, x in self.queries.items()}
         self.tokens, self.writes, self.retracted = self.tokens[rows], self.writes[rows], self.retracted[rows]
 

@@ -7,7 +7,7 @@ from typing import Any, Optional
 from fairseq.dataclass import FairseqDataclass
 from fairseq.dataclass.utils import gen_parser_from_dataclass
 
-from ..attention.head import THRESHOLD
+from ..attention import THRESHOLD, SimultaneousAttention, having_knob
 from ..console.errors import UserError, check_numbers, require
 from .decoding import DecodingOptions
 
@@ -47,16 +47,16 @@ def check_knobs(knobs: Any) -> None:
     check_numbers({knob.name: getattr(knobs, knob.name) for knob in fields(DecodingKnobs) if knob.name != "_name"})
 
 
-def configure_head(attention: Any, knobs: Any) -> None:
-    """Set the knobs that are the mechanism's own, refusing those that it does not have."""
-    if knobs.decode_k is not None:
-        if not hasattr(attention, "k"):
-            raise UserError("--decode-k is for models trained with --attention waitk")
-        attention.k = knobs.decode_k
-    if hasattr(attention, "head"):
-        attention.head.threshold = knobs.head_threshold
-    elif knobs.head_threshold != THRESHOLD:
-        raise UserError("--head-threshold is for models with a learned head: monotonic, mocha and milk")
+def configure_head(attention: Optional[SimultaneousAttention], knobs: Any) -> None:
+    """Set the knobs that are the mechanism's own, refusing those that it does not have.  None: not one of ours."""
+    own = () if attention is None else attention.stop.knobs
+    if "k" not in own and knobs.decode_k is not None:
+        raise UserError(f"--decode-k is for models trained with --attention {', '.join(having_knob('k'))}")
+    if "threshold" not in own and knobs.head_threshold != THRESHOLD:
+        raise UserError(f"--head-threshold is for models with a learned head: {', '.join(having_knob('threshold'))}")
+    for knob, value in (("k", knobs.decode_k), ("threshold", knobs.head_threshold)):
+        if attention is not None and knob in own and value is not None:
+            setattr(attention.stop, knob, value)
 
 
 def decoding_options(knobs: Any, **limits: Any) -> DecodingOptions:

@@ -28,13 +28,15 @@ def load_model(checkpoint: str, data: str) -> Tuple[Any, Any]:
     refuse_foreign(state, checkpoint)
     models, _, task = checkpoint_utils.load_model_ensemble_and_task([checkpoint], overrides, state=state)
     model = models[0]
-    if not isinstance(attention_of(model), SimultaneousAttention):
+    if attention_of(model) is None:
         raise UserError(f"{checkpoint} is a {type(model).__name__}, not a model of fairseq_milk (--arch milk_rnmt)")
     return model.eval(), task
 
 
-def attention_of(model: Any) -> Any:
-    return getattr(getattr(model, "decoder", None), "attention", None)
+def attention_of(model: Any) -> Optional[SimultaneousAttention]:
+    """None if it is not a model of this plugin."""
+    attention = getattr(getattr(model, "decoder", None), "attention", None)
+    return attention if isinstance(attention, SimultaneousAttention) else None
 
 
 def load_words(

@@ -3,7 +3,7 @@
 import threading
 from typing import TYPE_CHECKING, Any, Dict, List, Optional
 
-from ..attention import ATTENTIONS
+from ..attention import name_of
 from ..console.errors import UserError
 from ..generation.loading import build_moses, load_model, load_words
 from ..generation.schedule import Written
@@ -21,8 +21,8 @@ class CheckpointModel:
     def __init__(self, model: Any, description: str) -> None:
         self.model, self.description = model, description
         attention = model.decoder.attention
-        self.mechanism = next(name for name, kind in ATTENTIONS.items() if type(attention) is kind)
-        self.knobs: Dict[str, Knob] = knobs_of(hasattr(attention, "head"), getattr(attention, "k", None))
+        self.mechanism = name_of(attention) or "unnamed"
+        self.knobs: Dict[str, Knob] = knobs_of(attention.learned, getattr(attention.stop, "k", None))
         self.lock = threading.Lock()
 
     def begin(self, settings: Settings) -> "CheckpointSession":
@@ -37,12 +37,10 @@ class CheckpointSession(StreamingSession):
         self.owner, self.settings = owner, settings
 
     def push(self, token: int) -> List[Written]:
-        attention = self.owner.model.decoder.attention
+        stop = self.owner.model.decoder.attention.stop
         with self.owner.lock:
-            if self.settings.threshold is not None:
-                attention.head.threshold = self.settings.threshold
-            if self.settings.k is not None:
-                attention.k = self.settings.k
+            for knob in stop.knobs:
+                setattr(stop, knob, getattr(self.settings, knob))
             return super().push(token)
 
 
@@ -70,6 +68,6 @@ def to_device(model: Any, device: str) -> Any:
 
 def describe(model: Any, languages: Languages) -> str:
     """One line: languages, mechanism and size."""
-    name = next(name for name, kind in ATTENTIONS.items() if type(model.decoder.attention) is kind)
+    name = name_of(model.decoder.attention)
     parameters = sum(parameter.numel() for parameter in model.parameters())
     return f"{languages.source}-{languages.target} {name}, {parameters / 1e6:.1f}M parameters"

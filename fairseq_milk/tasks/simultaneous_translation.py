@@ -18,7 +18,7 @@ from fairseq.tasks.translation import TranslationConfig, TranslationTask
 from omegaconf import II, open_dict
 from omegaconf.errors import OmegaConfBaseException
 
-from ..attention import ATTENTIONS
+from ..attention import name_of
 from ..console.errors import UserError, first_line, require
 from ..console.files import require_text
 from ..generation import (
@@ -34,6 +34,7 @@ from ..generation.results import remove_old, write_score
 from ..host.data_files import check_data_files
 from ..host.dictionary import QuickDictionary
 from ..host.model_guard import refuse_fairseq_models
+from ..host.rank_seed import seed_by_rank
 from ..scoring.recorder import Recorder
 from ..scoring.records import Record
 from ..scoring.scorer import SimultaneousScorerConfig
@@ -160,6 +161,7 @@ class SimultaneousTranslationTask(TranslationTask):
         if 0 < self.cfg.max_update <= update_num:
             logger.info(f"the training has ended before: {update_num} updates, --max-update {self.cfg.max_update}")
             raise SystemExit(0)
+        seed_by_rank()
         return super().train_step(sample, model, criterion, optimizer, update_num, *args, **kwargs)
 
     # ---- decoding -----------------------------------------------------------------------------------------------
@@ -170,7 +172,7 @@ class SimultaneousTranslationTask(TranslationTask):
             return super().build_generator(models, args, *rest, **kwargs)
         attention = attention_of(models[0])
         configure_head(attention, self.cfg)
-        streaming = getattr(attention, "streaming", False)
+        streaming = attention is not None and attention.streaming
         in_training = isinstance(args, Namespace)  # --eval-bleu
         if not in_training:
             self._require_text()
@@ -262,7 +264,7 @@ class SimultaneousTranslationTask(TranslationTask):
         options = {name: getattr(self.cfg, name) for name in names}
         limits = ("beam", "lenpen", "unkpen", "max_len_a", "max_len_b", "min_len")
         options.update((name, getattr(args, name)) for name in limits)
-        mechanism = next((name for name, kind in ATTENTIONS.items() if type(attention) is kind), None)
+        mechanism = None if attention is None else name_of(attention)
         where = {"subset": self.cfg.gen_subset, "checkpoint": self.cfg.path}
         self.about = {**where, "attention": mechanism, "options": options}
         recorder.offer()

@@ -1,4 +1,4 @@
-"""Checkpoints that are broken, foreign, old, new or malicious: one sentence, whoever loads them, and nothing is run."""
+"""Broken, foreign, old, new and malicious checkpoints: every loader refuses them with one sentence."""
 
 import argparse
 import json
@@ -31,7 +31,7 @@ def verb(*arguments: Any) -> None:
 
 
 def checked(checkpoint: Path, data: Path) -> None:
-    """`fairseq-milk check`, which makes a finding of what it cannot load."""
+    """`fairseq-milk check`, which reports what it cannot load as a finding."""
     code, out, err = check(checkpoint, "--data", data, "--subset", "test", "--json")
     first = json.loads(out)["checks"][0]
     assert (code, err) == (1, ""), err
@@ -77,11 +77,11 @@ decoders = pytest.mark.parametrize("load", DECODERS.values(), ids=DECODERS)
 
 
 def refused(load: Any, path: Path, data: Path, words: str) -> None:
-    """With one sentence that names the file."""
+    """Expect one sentence that names the file."""
     with pytest.raises(UserError, match=words) as error:
         load(path, data)
     assert "\n" not in str(error.value)
-    assert str(path) in str(error.value) or load is resume_last, error.value  # which makes another file of it
+    assert str(path) in str(error.value) or load is resume_last, error.value  # which names another file
 
 
 # ---- broken -----------------------------------------------------------------------------------------------------
@@ -95,7 +95,7 @@ def test_a_half_is_refused(load: Any, plain: Plain, tmp_path: Path) -> None:
 
 
 def test_a_file_cut_anywhere(plain: Plain, tmp_path: Path) -> None:
-    """From the first byte to the last but one; and what never was one."""
+    """A file cut after any number of bytes, and files that never were checkpoints."""
     whole, path = plain.checkpoint.read_bytes(), tmp_path / "cut.pt"
     cuts = sorted({1, 2, 3, 4, 5, 100, len(whole) - 1, len(whole) - 22, *range(50, len(whole), len(whole) // 40)})
     for cut in cuts:
@@ -131,7 +131,7 @@ def test_a_file_of_torch_s_that_is_no_checkpoint(content: Any, words: str, plain
 
 
 class Malice:
-    """Leaves a mark when it is unpickled."""
+    """A pickle that makes a folder when it is loaded."""
 
     def __init__(self, mark: Path) -> None:
         self.mark = mark
@@ -141,7 +141,7 @@ class Malice:
 
 
 def malicious(state: Any, path: Path) -> Path:
-    """A checkpoint that is right but for a surprise in it; the mark it would leave."""
+    """A valid checkpoint with such a pickle in it, and the folder that loading it would make."""
     mark = path.parent / "mark"
     state["extra_state"]["surprise"] = Malice(mark)
     return mark
@@ -156,7 +156,7 @@ WAYS: Dict[str, Callable[[Any, Path], object]] = {
 
 @loaders
 def test_code_is_refused_and_not_run(load: Any, plain: Plain, tmp_path: Path, monkeypatch: Any) -> None:
-    """Even where the environment tells torch to run it, as many do to load old checkpoints."""
+    """The same if an environment variable tells torch to load pickles, as many set it for old checkpoints."""
     state, path = torch.load(plain.checkpoint), tmp_path / "evil.pt"
     monkeypatch.setenv("TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD", "1")
     mark = malicious(state, path)
@@ -181,7 +181,7 @@ def test_code_in_every_format(write: Any, plain: Plain, tmp_path: Path) -> None:
 
 
 def test_an_older_torch_is_as_careful(plain: Plain, tmp_path: Path) -> None:
-    """Its `weights_only` cannot be told of fairseq's classes; our own unpickler takes its place."""
+    """There `weights_only` cannot be given fairseq's classes; the plugin's own unpickler is used."""
     state = torch.load(plain.checkpoint)
     state["extra_state"]["more"] = argparse.Namespace(a=[1], b={"c": torch.nn.Parameter(torch.ones(2))})
     for number, write in enumerate((WAYS["zip"], WAYS["before zip"])):
@@ -210,7 +210,7 @@ def fconv(mark: Path, **more: Any) -> argparse.Namespace:
 
 @decoders
 def test_options_that_fairseq_would_evaluate_are_not(load: Any, plain: Plain, tmp_path: Path) -> None:
-    """Code in a checkpoint of nothing but data."""
+    """A checkpoint whose options contain code as text."""
     mark, state = tmp_path / "mark", torch.load(plain.checkpoint)
     state["cfg"]["model"] = fconv(mark, _name="fconv")
     state["cfg"]["task"]["_name"] = "translation"  # of fairseq's own, which refuses none of its models

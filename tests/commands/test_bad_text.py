@@ -1,4 +1,4 @@
-"""Text as it comes: bytes that are no UTF-8, control characters, every script, words and lines of any length."""
+"""Text of all kinds: invalid UTF-8, control characters, every script, words and lines of any length."""
 
 import contextlib
 import io
@@ -44,7 +44,7 @@ def read_words(err: str) -> List[str]:
 
 
 def test_a_stream_of_every_script(plain: Plain) -> None:
-    """A line for each line; words come through as they are."""
+    """One output line per input line; words are read unchanged."""
     lines = STRANGE
     text = "".join(f"{line} a1\n" for line in lines)
     code, out, err = stream(text.encode(), plain.checkpoint, "--data", plain.bin, "--max-len-b", 3, "--verbose")
@@ -68,7 +68,7 @@ def test_windows_lines_and_blank_lines(plain: Plain) -> None:
 
 @pytest.mark.parametrize("tokens", [0, 1, int(os.environ.get("LONG_LINE", "1000"))])
 def test_lines_of_any_length(tokens: int, plain: Plain) -> None:
-    """What comes after a long line is translated as if it had come first.  By hand: LONG_LINE=10000."""
+    """A line after a very long one is translated as usual.  LONG_LINE=10000 makes it longer."""
     line = ("a1 " * tokens).encode() + b"\n"
     limits = ["--max-len-a", 0, "--max-len-b", 5]
     code, out, _ = stream(line + b"a1 a2\n", plain.checkpoint, "--data", plain.bin, *limits)
@@ -80,7 +80,7 @@ def test_lines_of_any_length(tokens: int, plain: Plain) -> None:
 @given(st.text())
 @example("a\x7f\x7f\x7fb \x85\u2028c\r\rd")
 def test_words_of_any_text(text: str) -> None:
-    """None for each newline; no word is empty or has a space in it, and none but what a person erases is lost."""
+    """One None per newline; no word is empty or has a space in it, and only erased characters are lost."""
     for typing in (False, True):
         found = list(words(text, typing))
         assert found.count(None) == text.count("\n")
@@ -157,7 +157,8 @@ def test_interactive_replaces_what_is_no_text_in_a_pipe(plain: Plain) -> None:
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        env=environment(PYTHONIOENCODING="utf-8:strict"),  # as in most locales; in C Python is lenient by itself
+        # As in most locales; in the C locale Python replaces invalid bytes by itself.
+        env=environment(PYTHONIOENCODING="utf-8:strict"),
     ) as process:
         out, err = process.communicate(b"a1 a2\na1 \xff\xfe\na3\n")
     assert process.returncode == 0, err
@@ -192,7 +193,7 @@ LOG = b"S-0\ta b\nT-0\tc\nH-0\t-0.5\tc\nD-0\t-0.5\tc\nI-0\t1 3\n"
 def test_a_damaged_file_is_scored_or_refused(
     whole: bytes, at: int, less: int, more: bytes, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """Some bytes are replaced by others: no traceback, one sentence that names the file."""
+    """Random bytes of the file are replaced: one sentence that names the file, no traceback."""
     path = tmp_path_factory.getbasetemp() / "damaged"
     path.write_bytes(whole[:at] + more + whole[at + less :])
     code, _, err = scored(path)
@@ -212,7 +213,7 @@ def test_a_damaged_file_is_scored_or_refused(
     ],
 )
 def test_a_field_of_another_type(field: str, value: str, tmp_path: Path) -> None:
-    """Refused by all who read it, also by those who do not need it."""
+    """A field of the wrong type is refused by every reader, also by those that do not use it."""
     path = tmp_path / "wrong.jsonl"
     whole = json.loads(LINE)
     del whole[field]

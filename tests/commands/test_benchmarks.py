@@ -1,4 +1,4 @@
-"""The benchmark runs, prints its table and leaves its files behind.  No time is asserted: that is its own business."""
+"""The benchmark runs, prints its table and writes its files.  No time is asserted."""
 
 import json
 import subprocess
@@ -25,7 +25,7 @@ from benchmarks.harness import (
 from benchmarks.results import Results
 
 ROOT = Path(__file__).resolve().parents[2]
-COMMANDS = ("simuleval", "growth-ranks")  # start fairseq and SimulEval again and again: a minute each
+COMMANDS = ("simuleval", "growth-ranks")  # these start fairseq and SimulEval several times: a minute each
 QUICK = [row.name for row in benchmarks.ROWS if row.name not in COMMANDS]
 
 
@@ -168,7 +168,7 @@ def test_words_a_second_are_those_of_the_log() -> None:
 
 
 def test_memory_is_what_a_step_needs() -> None:
-    """In a process of its own: a peak never comes down again."""
+    """In a child process: the peak of a process never falls."""
     code = "extra_memory(lambda: None), extra_memory(lambda: kept.append(bytearray(b'x') * (100 << 20)))"
     command = f"from benchmarks.harness import extra_memory; kept = []; print(*[{code}])"
     said = subprocess.check_output([sys.executable, "-c", command], cwd=ROOT, text=True)

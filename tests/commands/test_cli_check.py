@@ -20,7 +20,7 @@ def statuses(report: Dict[str, Any], status: str) -> List[str]:
 
 
 def less_hasty(checkpoint: Path, to: Path) -> Path:
-    """The same model, whose hardly trained head would write nine tenths of the target after one source token."""
+    """The same model with a head that waits longer: it would write nine tenths of the target after one source token."""
     state = torch.load(checkpoint)
     state["model"]["decoder.attention.head.r"] -= 0.1
     torch.save(state, to)
@@ -44,7 +44,7 @@ def test_a_sound_checkpoint(translators: Translators, tmp_path: Path) -> None:
 
 
 def test_a_checkpoint_that_is_not(plain: Plain) -> None:
-    """It never ends a sentence by itself, so that the references are very unlikely."""
+    """A model that never predicts EOS: the references are very unlikely."""
     code, out, err = check(plain.checkpoint, "--data", plain.bin, "--subset", "test", "--json")
     report = json.loads(out)
     assert (code, err) == (1, "") and not report["passed"] and statuses(report, "fail") == ["likelihood"]

@@ -1,4 +1,4 @@
-"""`fairseq-milk plot`: figures from a sweep and from generations, and what is said when they cannot be had."""
+"""`fairseq-milk plot`: figures from a sweep and from generations, and its error messages."""
 
 import re
 from pathlib import Path
@@ -171,7 +171,7 @@ def test_every_latency_has_its_interval(latency: str, logs: List[str]) -> None:
 
 
 def test_an_older_table_has_no_intervals_of_al(tmp_path: Path) -> None:
-    """They became columns later, at the end."""
+    """A table written before these columns existed can be read."""
     table, _ = write_results([stand_in.result(al_low=1.0, al_high=9.0)], tmp_path)
     (point,) = curves(read_systems([str(table)]), "al")["milk"]
     assert point.latency_range == (1.0, 9.0)
@@ -195,7 +195,7 @@ def test_systems_without_figures_are_not_on_the_plane() -> None:
 
 
 def test_comparable_systems() -> None:
-    """MILk in the middle of its range, and the other system that is nearest to it in lag."""
+    """By default, MILk in the middle of its range and the system whose lag is nearest to it."""
     systems = group(
         [stand_in.result("soft", "", dal=6.1)]
         + [stand_in.result("milk", f"latency-weight={dal / 10}", dal=dal) for dal in (9.0, 6.0, 3.0)]

@@ -20,7 +20,7 @@ WORDS = ["ein", "Ha@@", "us", "steht", "am", "Wa@@", "ld", "und", "fällt"]
 
 
 def translations(accuracy: float, wait: int, size: int = 60) -> List[Record]:
-    """The same sentences each time; a system that knows `accuracy` of the words and waits for `wait` subwords."""
+    """Translations with `accuracy` of the words right, by a system that waits for `wait` subwords."""
     records = []
     for i in range(size):
         rng = random.Random(i)

@@ -25,42 +25,61 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return commands.make_corpus(tmp_path_factory.mktemp("distributed"))
 
 
+QUIET = ["--noise", 0, "--dropout", 0]  # one process draws other random numbers than two ranks do
+
+
 def arguments(data: Path, save_dir: Path, max_update: int, *more: Any) -> List[str]:
-    """MILk with lambda > 0.  No noise and no dropout: fairseq gives every rank the same seed, one process draws on."""
-    quiet = ["--noise", 0, "--dropout", 0, "--latency-weight", 0.3, "--decoder-layers", 2, "--disable-validation"]
+    """Arguments of a training of MILk with lambda > 0."""
+    options = ["--latency-weight", 0.3, "--decoder-layers", 2, "--disable-validation", *more]
     witnessed = {"simultaneous_translation": "witnessed_translation", commands.PLUGIN: WITNESS}
-    arguments = commands.training(data, save_dir, *quiet, *more, max_update=max_update)
+    arguments = commands.training(data, save_dir, *options, max_update=max_update)
     return [witnessed.get(argument, argument) for argument in arguments]
 
 
-def witnesses(stdout: str) -> Dict[int, Dict[int, str]]:
-    """update -> rank -> digest of all parameters."""
+def witnesses(stdout: str, what: str = "parameters") -> Dict[int, Dict[int, str]]:
+    """update -> rank -> digest of all parameters, or of the state of the random numbers ("drawn")."""
     found: Dict[int, Dict[int, str]] = {}
-    for update, rank, digest in re.findall(r"witness update=(\d+) rank=(\d+) parameters=(\w+)", stdout):
+    for update, rank, digest in re.findall(rf"witness update=(\d+) rank=(\d+) .*?{what}=(\w+)", stdout):
         found.setdefault(int(update), {})[int(rank)] = digest
     return found
 
 
 def test_two_ranks_agree_with_each_other_and_with_one_process(data: Path, tmp_path: Path) -> None:
-    """Interrupted after two updates and resumed, so that what the ranks load is tested too."""
+    """The training is interrupted after two updates and resumed, which tests loading too."""
     seen: Dict[int, Dict[int, str]] = {}
     for max_update in (2, 4):
-        finished = commands.shell(SCRIPT, 2, *arguments(data, tmp_path / "ranks", max_update))
+        finished = commands.shell(SCRIPT, 2, *arguments(data, tmp_path / "ranks", max_update, *QUIET))
         assert finished.returncode == 0, finished.stderr[-3000:]
         assert "training on 2 devices" in finished.stdout
         seen.update(witnesses(finished.stdout))
     assert sorted(seen) == [1, 2, 3, 4]
     for update, ranks in seen.items():
         assert sorted(ranks) == [0, 1] and ranks[0] == ranks[1], f"the ranks differ after update {update}"
-    commands.run("fairseq-train", *arguments(data, tmp_path / "one", 4, "--update-freq", 2))
+    commands.run("fairseq-train", *arguments(data, tmp_path / "one", 4, *QUIET, "--update-freq", 2))
     two, one = (commands.parameters(tmp_path / name / "checkpoint_last.pt") for name in ("ranks", "one"))
     for name in one:
         torch.testing.assert_close(two[name], one[name], rtol=0, atol=1e-7, msg=name)
     assert float(two["decoder.attention.head.r"]) != -1.0, "nothing has been learned"
 
 
+def test_ranks_draw_different_numbers_and_a_resumed_run_the_same(data: Path, tmp_path: Path) -> None:
+    """Noise and dropout on two ranks; three updates at once, and one and then two."""
+    noisy = ["--noise", 4, "--dropout", 0.3, "--update-freq", 2]
+    whole: Dict[int, Dict[int, str]] = {}
+    parts: Dict[int, Dict[int, str]] = {}
+    for seen, folder, limits in ((whole, "whole", [3]), (parts, "parts", [1, 3])):
+        for max_update in limits:
+            finished = commands.shell(SCRIPT, 2, *arguments(data, tmp_path / folder, max_update, *noisy))
+            assert finished.returncode == 0, finished.stderr[-3000:]
+            seen.update(witnesses(finished.stdout))
+            for update, drawn in witnesses(finished.stdout, "drawn").items():
+                assert drawn[0] != drawn[1], f"the ranks drew the same numbers in update {update}"
+    assert sorted(whole) == [1, 2, 3] and whole == parts
+    assert all(ranks[0] == ranks[1] for ranks in whole.values())
+
+
 def test_torchrun_alone_is_refused(data: Path, tmp_path: Path) -> None:
-    """It would train two models of their own, in one folder, and exit with success."""
+    """Otherwise two separate models would be trained in one folder, with exit code 0."""
     torchrun = ["torchrun", "--standalone", "--local-addr", "127.0.0.1", "--nproc_per_node", 2, "--no_python"]
     more = ["--distributed-backend", "gloo", "--distributed-no-spawn"]
     finished = commands.shell(*torchrun, "fairseq-train", *commands.training(data, tmp_path, *more))
@@ -136,7 +155,7 @@ def test_fewer_gpus_make_more_steps_an_update(recipe: str) -> None:
 
 @pytest.mark.parametrize("recipe", RECIPES)
 def test_another_system_has_a_folder_of_its_own(recipe: str) -> None:
-    """In MILk's it would go on from MILk's checkpoints: MoChA has the same parameters."""
+    """In the same folder it would continue from MILk's checkpoints: MoChA has the same parameters."""
     folders = []
     for more in ([], ["--attention", "mocha", "--chunk-size", "8"], ["--attention", "mocha", "--chunk-size", "4"]):
         (command,) = dry_run(f"examples/{recipe}/train.sh", "--dry-run", *more)

@@ -1,4 +1,4 @@
-"""What breaks from outside: kills, a full disk, a rank that dies, a stream whose ends misbehave, and long runs.
+"""Faults from outside: kills, a full disk, a rank that dies, broken pipes, and long runs.
 
 The long versions are `scripts/faults.sh`; RELIABILITY.md has their figures.
 """
@@ -38,7 +38,7 @@ from tests.support.verbs import stream
 
 
 def test_a_training_killed_at_the_worst_moments(tmp_path: Path) -> None:
-    """In the first checkpoint, in the copy to checkpoint_last.pt, in a later checkpoint, and after the end."""
+    """Killed in the first checkpoint, in the copy to checkpoint_last.pt and in a later one; run again after the end."""
     killer = Killer(tmp_path)
     killer.in_write("torch.save", after=0)
     assert killer.updates() == 0 and list(killer.save_dir.glob("*.pt.tmp")), "it was not killed in the write"
@@ -67,7 +67,7 @@ def test_a_full_disk_is_said_and_the_checkpoint_before_it_is_whole(
     tmp_path: Path,
     hurried: None,
 ) -> None:
-    """A limit on the size of files stands in for the disk: the system says so in the middle of a write."""
+    """A limit on the size of files stands in for a full disk: the write fails in the middle."""
     more = ["--attention", "waitk", "--disable-validation", "--save-interval-updates", 2]
     run("fairseq-train", *training(plain.bin, tmp_path, *more, max_update=2))
     last = tmp_path / "checkpoint_last.pt"
@@ -88,7 +88,7 @@ def test_a_full_disk_is_said_and_the_checkpoint_before_it_is_whole(
 
 
 def test_a_write_that_fails_is_made_again_from_the_start(tmp_path: Path, hurried: None) -> None:
-    """fairseq's own function appends its second attempt to what the first has left, and nobody can read that."""
+    """fairseq's own function appends its second attempt to the remains of the first, which gives an unreadable file."""
     save, state = torch.save, {"model": {"w": torch.arange(1000)}, "cfg": {"some": 1}}
 
     def saved(function: Any, path: Path, failures: int) -> None:
@@ -143,7 +143,7 @@ def free_port() -> int:
 
 @pytest.mark.parametrize("victim", [0, 1])
 def test_one_of_two_ranks_is_killed(victim: int, plain: Plain, tmp_path: Path) -> None:
-    """Without torchrun, which would end the other: it finds out by itself."""
+    """Without torchrun, which would end the other rank: it must notice by itself."""
     port, step = free_port(), RNMTAdam.step
 
     def rank(number: int) -> None:
@@ -176,7 +176,7 @@ def test_one_of_two_ranks_is_killed(victim: int, plain: Plain, tmp_path: Path) -
 
 
 def test_a_slow_reader_gets_everything(plain: Plain, tmp_path: Path) -> None:
-    """The output is more than the pipe holds; the reader takes it in small pieces, late."""
+    """The output exceeds the capacity of the pipe, and the reader takes it late and in small pieces."""
     line = b"a1 a2 a3 a4 a5 a6 a7 a0\n"
     arguments = [plain.checkpoint, "--data", plain.bin, "--max-len-b", 20]
     want = stream(line, *arguments)[1].encode()
@@ -204,7 +204,7 @@ def test_a_slow_reader_gets_everything(plain: Plain, tmp_path: Path) -> None:
 
 
 def test_input_that_breaks_off(plain: Plain) -> None:
-    """In a word, in a character and in a line: what has come is translated, and the line is ended."""
+    """Input that ends within a word, a character or a line is translated as far as it goes."""
     arguments = [plain.checkpoint, "--data", plain.bin, "--max-len-b", 2]
     for cut, whole in ((b"a1 a2 a", b"a1 a2 a\n"), ("a1 ß".encode()[:-1], b"a1 \xff\n"), (b"a1 ", b"a1\n")):
         code, out, err = stream(cut, *arguments)
@@ -221,7 +221,7 @@ def test_a_closed_end_is_said(name: str, plain: Plain, capsys: pytest.CaptureFix
 
 @pytest.mark.parametrize("attention", tiny.STREAMING)
 def test_a_source_without_end_costs_its_states_and_no_more(attention: str) -> None:
-    """4 (hidden_size + energies x energy_dim) bytes a token, at most twice that in buffers that double."""
+    """4 (hidden_size + energies x energy_dim) bytes per token, at most twice that in buffers that double."""
     model = tiny.model(attention=attention, wait_k=2).eval()
     session = StreamingSession(model, DecodingOptions(max_len_b=0, max_len_a=1.0, early_eos=False))
     for _ in range(1100):
@@ -248,7 +248,7 @@ def test_a_text_without_end_is_not_kept() -> None:
 
 
 def test_many_sentences_leave_no_trace(plain: Plain, tmp_path: Path) -> None:
-    """Each pass over the same sentences gives what the first gave, and the memory stays where it was."""
+    """Each pass over the same sentences gives the same output, and memory does not grow."""
     figures: List[soak.Figures] = [
         soak.generate(plain.bin, plain.checkpoint, tmp_path, sentences=100, passes=3),
         soak.stream(plain.bin, plain.checkpoint, tmp_path, sentences=100, passes=3),

@@ -1,4 +1,4 @@
-"""`fairseq-generate` and `fairseq-interactive` themselves: what they print and what they leave behind."""
+"""`fairseq-generate` and `fairseq-interactive`: what they print and which files they write."""
 
 import json
 import re
@@ -74,7 +74,7 @@ def test_limits_without_sense_are_refused(
 
 
 def test_interactive_takes_what_comes(translators: Translators, tmp_path: Path) -> None:
-    """Empty lines, a word, unknown words and a thousand tokens, in batches that mix them."""
+    """Empty lines, single words, unknown words and lines of a thousand tokens in the same batches."""
     thousand = " ".join(translators.corpus.lines("test", "de") * 20).split()[:1000]
     lines = ["", "der", "xyzzy plugh", " ".join(thousand), "die hund", ""]
     source = tmp_path / "source"
@@ -154,7 +154,7 @@ def test_without_references_there_is_still_latency(translators: Translators, tmp
 
 
 def test_latency_is_computed_once(translators: Translators, tmp_path: Path) -> None:
-    """For the line, the JSON lines and the summary alike."""
+    """Once for the printed line, the JSON lines and the summary."""
     with mock.patch("fairseq_milk.scoring.score.sentence_latency", side_effect=sentence_latency) as measured:
         generate(translators, "milk", "--results-path", tmp_path, "--batch-size", 5)
     assert measured.call_count == 1 and len(measured.call_args[0][0]) == SENTENCES
@@ -226,7 +226,7 @@ def test_an_ensemble_is_refused(translators: Translators) -> None:
 
 
 def test_an_offline_model_is_searched(translators: Translators, tmp_path: Path) -> None:
-    """By default with fairseq's beam of 5; its delays are those of a full read."""
+    """With fairseq's default beam of 5; all delays are the length of the source."""
     done = generate(translators, "soft", "--results-path", tmp_path, "--write-attention", "--print-alignment", "soft")
     text = (tmp_path / "generate-test.txt").read_text(encoding="utf-8")
     assert "Generate test with beam=5: BLEU" in text and done.stdout == ""

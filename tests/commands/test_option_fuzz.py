@@ -1,7 +1,7 @@
-"""Every number that can be given as an option works, or is refused at the start by the name of its option.
+"""Every numeric option either works or is refused at the start with a sentence that names the option.
 
 The options are those that the plugin itself registers with fairseq or adds to a verb: a new one is covered by itself.
-Of fairseq's own there are those that the plugin checks (`INHERITED`).
+Of fairseq's own options, those that the plugin checks are tested (`INHERITED`).
 """
 
 import argparse
@@ -136,7 +136,7 @@ def trained(model: MilkRNMT, criterion: Any, optimizer: Callable[[Any], Any]) ->
 
 
 def decoded(model: MilkRNMT, limits: Mapping[str, Any] = MappingProxyType({}), **knobs: Any) -> None:
-    """The model prefers EOS, so that what it may write at most does not have to be written."""
+    """The model prefers EOS, so that a large length limit does not make the test slow."""
     with torch.no_grad():
         model.decoder.output.bias[model.decoder.dictionary.eos()] = 1e4
     defaults = dict(head_threshold=0.5, min_wait=1, max_consecutive_writes=0, decode_k=None, no_early_eos=False)
@@ -233,7 +233,7 @@ def parse(parser: argparse.ArgumentParser, arguments: List[str]) -> argparse.Nam
 
 
 def small(option: Option, value: Any) -> bool:
-    """A model of a million units would work, but not here."""
+    """Values that are valid but too large for a test."""
     sizes = ("encoder_layers", "decoder_layers", "embed_dim", "hidden_size", "energy_dim")
     return option.name not in sizes or value <= 12 or value > 2**16
 
@@ -371,7 +371,7 @@ def test_numbers_of_a_score(flag: str, text: str, generation: Path) -> None:
 @example(text="3")
 @example(text="1" + "0" * 30)
 def test_numbers_of_what_is_drawn(option: VerbOption, text: str, generation: Path) -> None:
-    """Everything but the drawing, which takes a second."""
+    """Run the verb without drawing, which takes a second."""
     out = generation.parent / ("picture.svg" if option.command[0] == "plot" else "report.html")
     with without_pictures():
         answer = asked(*option.command, generation, "--sentence=3", f"--out={out}", f"{option.flag}={text}")

@@ -36,7 +36,7 @@ RECIPES = {"multi30k": MULTI30K[0], "europarl_de_en": EUROPARL, "wmt15_de_en": W
 
 
 def prepare(corpus: Corpus, out: Path, base: Any, workers: int = 1) -> str:
-    """What it says."""
+    """The output of a preparation."""
     stream = io.StringIO()
     Preparation(corpus, out, str(base), workers, Line(stream)).run()
     return stream.getvalue()
@@ -116,7 +116,7 @@ def test_a_recipe_from_its_archives_to_training_and_bleu(
     checkpoint = tmp_path / "ckpt" / "checkpoint_best.pt"
     state: Dict[str, Any] = torch.load(checkpoint)
     assert state["optimizer_history"][-1]["num_updates"] == 3
-    if name.startswith("wmt"):  # what the options at the end did not replace
+    if name.startswith("wmt"):  # options of the launcher that were not overridden
         assert (state["cfg"]["model"]["noise"], state["cfg"]["criterion"]["latency_weight"]) == (4, 0.2)
 
     undone = ["--remove-bpe", "--tokenizer", "moses", "--max-len-a", 1, "--max-len-b", 5, "-s", source, "-t", target]
@@ -160,7 +160,7 @@ def test_the_paper_s_figures() -> None:
 
 
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """It says what it would do, and warns by its exit code that the sources are not as long as the paper's."""
+    """--dry-run prints the steps; the exit code says that the sources are not as long as the paper's."""
     assert main([WMT15], tmp_path, ["--dry-run"]) == 0
     said = capsys.readouterr().out
     assert "wmt13/training-parallel-europarl-v7.tgz (658 MB, sha256)" in said and not list(tmp_path.iterdir())
@@ -371,7 +371,7 @@ def test_processes_keep_the_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_subwords_are_learned_from_words_seen_often_enough_and_undone(tmp_path: Path) -> None:
-    """Fifty words that are there once each make "q x" a frequent pair, unless such words have no say."""
+    """Fifty words that occur once each make "q x" a frequent pair unless rare words are left out."""
     lines = [line for pair in pairs(200, 1) for line in pair]
     tokens = text.tokenise(lines, "de")
     words = text.count_words(tokens)

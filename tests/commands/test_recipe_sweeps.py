@@ -29,7 +29,7 @@ LAMBDA = [0.5, 0.4, 0.3, 0.2, 0.1, 0.05, 0.01, 0]
 
 
 def read(recipe: str, folder: Path) -> Spec:
-    """As if the data had been prepared, of which a sweep reads no more than that it is there."""
+    """Make folders that look like prepared data; reading the sweep needs no more."""
     corpus = CORPORA[recipe]
     data = folder / "data" / corpus.pair
     for name in ("bin", "raw"):
@@ -73,7 +73,7 @@ def test_the_paper_s_grids(recipe: str, lambdas: List[float], rate: float, tmp_p
 
 @pytest.mark.parametrize("recipe", ["wmt15_de_en", "wmt14_en_fr"])
 def test_a_sweep_trains_as_the_launcher_does(recipe: str, tmp_path: Path) -> None:
-    """Both on 8 GPUs, lambda = 0.2: fairseq reads the same from either."""
+    """On 8 GPUs with lambda = 0.2, fairseq parses the same options from both."""
     (point,) = [point for point in read(recipe, tmp_path).points if point.key == "milk-latency-weight=0.2"]
     command = shlex.split(commands.shell("bash", f"examples/{recipe}/train.sh", "--dry-run", GPUS="8").stdout)
     by_launcher = parse(command[command.index("fairseq-train") + 1 :])

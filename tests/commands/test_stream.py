@@ -27,7 +27,7 @@ COMMAND = [sys.executable, "-c", "import sys; from fairseq_milk.cli import main;
 
 
 def test_a_stream_gives_what_generate_gives(translators: Translators) -> None:
-    """With BPE on the way in and whole words on the way out, one line for each line, empty or not."""
+    """The input is split by BPE and the output is whole words; one output line per input line, empty or not."""
     generated = hypotheses(run("fairseq-generate", *translators.decoding("milk", "--remove-bpe")).stdout)
     source = translators.corpus.lines("test", "de", "tok")
     text = "".join(line + "\n" for line in source).encode()
@@ -91,7 +91,7 @@ def test_bad_input_is_said_in_a_sentence(plain: Plain, translators: Translators,
 
 
 def heeds_ctrl_c() -> None:
-    """As from a shell, whatever runs the tests: a command in the background of a script ignores SIGINT."""
+    """Restore the default action of SIGINT, which a command in the background of a script ignores."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
@@ -154,7 +154,7 @@ def test_a_closed_pipe_ends_it(plain: Plain) -> None:
 
 
 def test_a_person_types(plain: Plain) -> None:
-    """On a terminal: every key counts at once, keys are echoed, backspace works, the terminal is left as it was."""
+    """On a terminal keys are read at once and echoed, backspace works, and the terminal is restored at the end."""
     controller, terminal = pty.openpty()
     before = _settings(terminal)
     with process(plain, stdin=terminal, stdout=terminal, stderr=subprocess.PIPE) as running:

@@ -38,7 +38,7 @@ class Sweep:
         write_data(folder / "data-bin")
 
     def __call__(self, *arguments: Any, code: int = 0, **words: str) -> str:
-        """What it prints on both outputs."""
+        """Run the sweep; return standard output and error."""
         text = FILE
         for old, new in words.items():
             assert old in text
@@ -48,7 +48,7 @@ class Sweep:
         return "".join(self.capsys.readouterr())
 
     def rows(self) -> List[Result]:
-        """Without the times."""
+        """The table without the times."""
         results = read_results(self.out / "results.csv")
         assert results == read_results(self.out / "results.json")
         return [result._replace(train_seconds=0.0, generate_seconds=0.0) for result in results]

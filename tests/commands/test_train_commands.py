@@ -62,7 +62,7 @@ def test_the_figures_are_in_the_log(trained: Trained) -> None:
 
 
 def test_a_killed_run_ends_as_if_it_had_not_been_killed(trained: Trained, tmp_path: Path) -> None:
-    """Dropout, noise, the guard, the learning rate and the order of the batches all go on where they were."""
+    """The state of dropout, noise, the guard, the learning rate and the batches is restored."""
     schedule = "--lr-scheduler rnmt_plus --lr-replicas 2 --lr-warmup 2 --lr-decay-start 14 --lr-decay-end 30".split()
     more = ["--latency-weight", 0.1, "--latency-ramp", 8, "--dropout", 0.2, "--save-interval-updates", 4, *schedule]
 
@@ -104,7 +104,7 @@ def test_a_kill_while_a_checkpoint_is_written_leaves_the_last_one(
 
 
 def test_resuming_with_eval_bleu(trained: Trained, tmp_path: Path) -> None:
-    """Its checkpoints hold numpy arrays, which torch refuses unless it is told."""
+    """Checkpoints of --eval-bleu hold numpy arrays, which torch refuses by default."""
     more = ["--eval-bleu", "--eval-bleu-args", '{"beam": 1, "max_len_a": 1, "max_len_b": 5}']
     for max_update in (2, 4):
         log = run("fairseq-train", *training(trained.data, tmp_path, *more, max_update=max_update))

@@ -1,4 +1,4 @@
-"""The demo from end to end by its script, too small to learn anything: interrupted, finished, and used again."""
+"""The demo script from end to end with a tiny training: interrupted, finished and run again."""
 
 import fcntl
 import os
@@ -23,12 +23,12 @@ ROOT = Path(__file__).resolve().parents[2]
 IN_VENV = Path(sys.prefix) == ROOT / ".venv"  # which the scripts use: they have nothing to set up
 DEMO = ["bash", "scripts/demo.sh"] if IN_VENV else [sys.executable, "-m", "examples.verb_final.demo"]
 ENVIRONMENT = {**os.environ, "PYTHONWARNINGS": "ignore", "PYTHON": sys.executable}
-PATIENCE = 600  # seconds, on a machine that has a lot to do
+PATIENCE = 600  # seconds, on a busy machine
 RUNS = [f"{key}-s1" for key in recipe.DEMO_SYSTEMS]
 
 
 def start(out: Path) -> "subprocess.Popen[str]":
-    """As from a shell: SIGINT is not ignored, whatever runs the tests."""
+    """Start the demo with the default action of SIGINT."""
     return subprocess.Popen(
         [*DEMO, "--fast", "--out", str(out)],
         cwd=ROOT,
@@ -41,7 +41,7 @@ def start(out: Path) -> "subprocess.Popen[str]":
 
 
 def interrupt_when(demo: "subprocess.Popen[str]", ready: Callable[[], bool]) -> str:
-    """Ctrl-C as soon as something is there; what the demo has said."""
+    """Interrupt the demo as soon as it is ready, and return its output."""
     end = time.monotonic() + PATIENCE
     while not ready():
         assert demo.poll() is None, demo.communicate()[0]

@@ -1,4 +1,4 @@
-"""A small MILk learns the verb-final language through the real commands, and is held against the best schedule.
+"""A small MILk learns the verb-final language through the real commands, and is compared with the best schedule.
 
 The margins are such that one of these tests fails for each of three faults:
 

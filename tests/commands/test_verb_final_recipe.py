@@ -41,7 +41,7 @@ def test_only_one_process_makes_data(tmp_path: Path) -> None:
 
 
 def test_the_text_of_the_recorded_study_is_what_it_was() -> None:
-    """Its trained models are found by it."""
+    """The name of the data folder must not change: trained models are found by it."""
     assert corpus.folder_of(Path(), corpus.draw_files(recipe.STUDY.sizes)).name == "data-09550f647d"
 
 
@@ -139,7 +139,7 @@ def test_wait_k_at_the_same_lag() -> None:
 
 
 def test_every_table_of_the_recorded_study_stands_in_results_md() -> None:
-    """If this is red, `python -m examples.verb_final.redraw examples/verb_final/results/study.csv --record`."""
+    """If this fails, run `python -m examples.verb_final.redraw examples/verb_final/results/study.csv --record`."""
     recorded = results.from_figures(results.read_figures([record.STUDY]))
     made = tables.study_tables(recorded)
     assert set(made) == {"At about the same lag", "All mechanisms", "Alignment and mass", "Noise", "Large λ"}
@@ -162,7 +162,7 @@ def test_tables_are_replaced_in_their_places(tmp_path: Path) -> None:
 
 
 def test_the_recorded_study_can_be_redrawn(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Figures of two files come together, the last one counts, and what is written can be read again."""
+    """Figures of two files are merged, the last one wins, and the result can be read again."""
     heading, oracle, *lines = record.STUDY.read_text(encoding="utf-8").splitlines()
     soft = next(line for line in lines if line.startswith("soft,1,"))
     more = tmp_path / "more.csv"

@@ -1,4 +1,4 @@
-"""One sentence that does not end, through `fairseq-milk stream`: what a token costs in memory.
+"""One endless sentence through `fairseq-milk stream`: memory per token.
 
 python -m tests.reliability.endless --tokens 100000
 """
@@ -21,20 +21,21 @@ UNITS = 32
 
 
 def train(folder: Path) -> Path:
-    """MILk with one layer of 32 units, a head that writes at every chance, and no end.  -> its data directory."""
+    """Make a MILk of 32 units whose head always writes and which never predicts EOS; return its data directory."""
     data = commands.make_corpus(folder)
     sizes = ["--embed-dim", UNITS, "--hidden-size", UNITS, "--energy-dim", UNITS]
     more = [*sizes, "--energy-bias", 0.2, "--disable-validation"]
     commands.run("fairseq-train", *commands.training(data, folder / "model", *more, max_update=1))
     checkpoint = folder / "model" / "checkpoint_last.pt"
     state = torch.load(checkpoint)
-    state["model"]["decoder.output.bias"][Dictionary().eos()] = -100.0  # one too early is tried again and again
+    # An EOS that is too early would be tried again at every step.
+    state["model"]["decoder.output.bias"][Dictionary().eos()] = -100.0
     torch.save(state, checkpoint)
     return data
 
 
 def study(folder: Path, tokens: int, pieces: int = 10) -> Dict[str, Any]:
-    """The memory after each tenth of the source; a word is written for every fifty read, and thrown away."""
+    """The memory after each tenth of the source; one word is written per fifty read, and the output is discarded."""
     data = train(folder)
     limits = ["--no-early-eos", "--max-len-a", "0.02", "--max-len-b", "0"]
     arguments = ["stream", str(folder / "model" / "checkpoint_last.pt"), "--data", str(data), *limits]

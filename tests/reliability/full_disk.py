@@ -1,4 +1,4 @@
-"""A training whose disk is full, on a file system of its own (root): what is said, and what is left.
+"""A training on a full disk, in a file system of its own (needs root): the error, and the checkpoints that are left.
 
 python -m tests.reliability.full_disk
 """

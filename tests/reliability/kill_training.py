@@ -1,4 +1,4 @@
-"""A training that is killed again and again ends with the parameters of one that never was.
+"""A training that is killed repeatedly ends with the parameters of an uninterrupted one.
 
 python -m tests.reliability.kill_training --kills 20
 """
@@ -25,7 +25,7 @@ WRITES = ("torch.save", "shutil.copyfile")  # of the checkpoint itself, and to c
 
 
 def arguments(data: Path, save_dir: Path) -> List[str]:
-    """Everything that has a state: dropout, noise and its ramp, the guard, the schedules, batches, validation."""
+    """A training with everything that has a state: dropout, noise and its ramp, the guard, schedules, validation."""
     schedule = "--lr-scheduler rnmt_plus --lr-replicas 2 --lr-warmup 2 --lr-decay-start 12 --lr-decay-end 30"
     more = f"--latency-weight 0.1 --latency-ramp 5 --dropout 0.2 --noise-ramp 6 --save-interval-updates {SAVE_EVERY}"
     more += " --keep-interval-updates 1"
@@ -33,20 +33,21 @@ def arguments(data: Path, save_dir: Path) -> List[str]:
 
 
 class Killer:
-    """Trains in one folder.  whole: the parameters of a training that was left alone."""
+    """Trains in one folder and kills the training.  whole: the parameters of an uninterrupted training."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.save_dir = folder, folder / "killed"
         self.data = commands.make_corpus(folder / "data", valid_size=8)
         start = time.monotonic()
-        commands.run("fairseq-train", *arguments(self.data, folder / "whole"))  # here: what it imports is forked along
+        # In this process, so that the forked children have its imports.
+        commands.run("fairseq-train", *arguments(self.data, folder / "whole"))
         self.seconds = time.monotonic() - start
         self.whole = commands.parameters(folder / "whole" / "checkpoint_last.pt")
         self.kills = self.in_a_write = self.rounds = 0
-        self.resumed_at: List[int] = []  # updates of the checkpoint that each kill has left
+        self.resumed_at: List[int] = []  # the number of updates in the checkpoint after each kill
 
     def at(self, seconds: float) -> None:
-        """Killed from outside after so many seconds, unless it has ended by then."""
+        """Kill the training from outside after so many seconds, unless it has ended by then."""
         with child(lambda: commands.run("fairseq-train", *arguments(self.data, self.save_dir)), self._stderr()) as run:
             run.join(seconds)
             run.kill()
@@ -54,21 +55,21 @@ class Killer:
         self._examine(run.exitcode)
 
     def in_write(self, function: str, after: int) -> None:
-        """Killed when half of a file has been written, by the (after + 1)-th call of this function."""
+        """Kill the training when the (after + 1)-th call of this function has written half of its file."""
         before = self.kills
         self._examine(self._train(self.save_dir, function, after))
         self.in_a_write += self.kills - before
 
     def finish(self) -> None:
-        """To the end, without a kill."""
+        """Train to the end without a kill."""
         assert self._train(self.save_dir) == 0, self._log()
 
     def different(self) -> Optional[str]:
-        """The name of a parameter that differs from the training left alone, if there is one."""
+        """The name of a parameter that differs from the uninterrupted training, or None."""
         return commands.different(commands.parameters(self.save_dir / "checkpoint_last.pt"), self.whole)
 
     def updates(self) -> int:
-        """Of the checkpoint that a rerun would begin with."""
+        """The number of updates in the checkpoint that a rerun would start from."""
         last = self.save_dir / "checkpoint_last.pt"
         return int(torch.load(last)["optimizer_history"][-1]["num_updates"]) if last.exists() else 0
 
@@ -84,7 +85,7 @@ class Killer:
         return outcome(work, self._stderr(), timeout=600)
 
     def _examine(self, exitcode: int) -> None:
-        """No checkpoint is ever half a one."""
+        """Check that every checkpoint is complete."""
         assert exitcode in (0, -signal.SIGKILL), self._log()
         self.kills += exitcode != 0
         for path in self.save_dir.glob("*.pt"):

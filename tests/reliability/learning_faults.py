@@ -1,8 +1,8 @@
-"""Does tests/commands/test_verb_final_learning.py see what it is for?
+"""Check that tests/commands/test_verb_final_learning.py fails for each of three faults in the code.
 
     python -m tests.reliability.learning_faults [none] [detached] [leak] [lost-mass]
 
-Runs it as it is, when all must pass, and with each of three faults, when the test that is for it must fail.  The test
+Runs it with the code as it is, when all tests must pass, and with each fault, when its test must fail.  The test
 starts fairseq's commands, so the faults are made in their processes:
 `python -m tests.reliability.learning_faults --in FAULT fairseq-train ...` is the command with the fault.
 """
@@ -15,8 +15,7 @@ from unittest import mock
 
 import pytest
 
-from fairseq_milk.attention.base import AttentionOptions
-from fairseq_milk.attention.head import BernoulliHead
+from fairseq_milk.attention import AttentionOptions, Bernoulli
 from fairseq_milk.models import milk_rnmt
 from fairseq_milk.models.encoder import BidirectionalRNMTEncoder
 from fairseq_milk.sweep.runs import Run
@@ -30,23 +29,23 @@ def sound() -> None:
 
 def detach_alpha() -> None:
     """The likelihood and the latency no longer reach the head."""
-    stop: Callable[..., Any] = BernoulliHead.expected_stop
-    BernoulliHead.expected_stop = lambda *args: stop(*args).detach()  # type: ignore[assignment, method-assign]
+    stop: Callable[..., Any] = Bernoulli.expected
+    Bernoulli.expected = lambda *args: stop(*args).detach()  # type: ignore[assignment, method-assign]
 
 
 def leak_source() -> None:
-    """The states of a prefix know the rest of the source."""
+    """The encoder states of a prefix depend on the rest of the source."""
     milk_rnmt.RNMTEncoder = BidirectionalRNMTEncoder  # type: ignore[misc]
 
 
 def lose_mass() -> None:
-    """The published closed form, and nothing that makes up for what it loses."""
-    make = BernoulliHead.__init__
+    """The published closed form without mass preservation."""
+    make = Bernoulli.__init__
 
-    def lossy(self: BernoulliHead, options: AttentionOptions) -> None:
+    def lossy(self: Bernoulli, options: AttentionOptions) -> None:
         make(self, options._replace(exact_alignment=False, preserve_mass=False))
 
-    BernoulliHead.__init__ = lossy  # type: ignore[method-assign]
+    Bernoulli.__init__ = lossy  # type: ignore[method-assign]
 
 
 class Fault(NamedTuple):
@@ -63,7 +62,7 @@ FAULTS = {
 
 
 class Outcomes:
-    """A plugin of pytest that keeps what came of each test; an error before it counts as one, too."""
+    """A pytest plugin that keeps the outcome of each test; an error in its set-up counts as one."""
 
     def __init__(self) -> None:
         self.of: Dict[str, str] = {}

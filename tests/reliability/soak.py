@@ -2,7 +2,7 @@
 
     python -m tests.reliability.soak --sentences 1000 --passes 10
 
-Every pass must give what the first gave, and the memory at the end must be that of the end of the first pass.
+Every pass must give the same output as the first, and memory must not grow after the first pass.
 """
 
 import argparse
@@ -37,7 +37,7 @@ class Figures(NamedTuple):
 
 
 def lines(sentences: int) -> List[str]:
-    """Of the language of `commands.make_corpus`, with an unknown word and an empty line among them."""
+    """Sentences of the language of `commands.make_corpus`, with an unknown word and an empty line among them."""
     draw = random.Random(7)
     drawn = [" ".join(f"a{draw.randrange(9)}" for _ in range(draw.randint(2, 8))) for _ in range(sentences)]
     return ["", *drawn[1:]]
@@ -76,7 +76,7 @@ def generate(data: Path, checkpoint: Path, folder: Path, sentences: int, passes:
 
 
 def stream(data: Path, checkpoint: Path, folder: Path, sentences: int, passes: int) -> Figures:
-    """One process, one sentence after the other."""
+    """`fairseq-milk stream` in one process, one sentence after the other."""
     text = "".join(line + "\n" for line in lines(sentences)).encode()
     arguments = ["stream", str(checkpoint), "--data", str(data), *LIMITS]
     (source, feed), (result, sink) = os.pipe(), os.pipe()

@@ -1,7 +1,6 @@
-"""fairseq's real commands on a tiny corpus: in this process, which saves the five seconds of its import, or in another.
+"""fairseq's own commands on a tiny corpus, in this process, which saves the import of fairseq, or in another.
 
-In this process a command is its own `cli_main` with its own command line; only what fairseq keeps between two runs of
-one process is reset.
+In this process a command is its `cli_main` with its command line; what fairseq keeps from one run to the next is reset.
 """
 
 import contextlib
@@ -24,7 +23,7 @@ from fairseq_cli import generate, interactive, preprocess, train, validate
 ROOT = Path(__file__).resolve().parents[2]
 PLUGIN = str(ROOT / "fairseq_milk")
 CRITERION = "latency_augmented_label_smoothed_cross_entropy"
-SENTENCES = 37  # no multiple of eight
+SENTENCES = 37  # not a multiple of eight
 COMMANDS = {
     "fairseq-preprocess": preprocess.cli_main,
     "fairseq-train": train.cli_main,
@@ -51,7 +50,7 @@ class Finished(NamedTuple):
 
 @contextlib.contextmanager
 def captured() -> Iterator[List[io.StringIO]]:
-    """What is printed and what is logged."""
+    """Capture standard output and the log."""
     stdout, log = io.StringIO(), io.StringIO()
     handler, root = logging.StreamHandler(log), logging.getLogger()
     level, others = root.level, root.handlers[:]
@@ -66,7 +65,7 @@ def captured() -> Iterator[List[io.StringIO]]:
 
 
 def run(command: str, *arguments: Any) -> Finished:
-    """A command in this process."""
+    """Run a command in this process."""
     metrics.reset()
     checkpoint_utils.save_checkpoint.__dict__.pop("best", None)
     train.should_stop_early.__dict__.clear()
@@ -77,7 +76,7 @@ def run(command: str, *arguments: Any) -> Finished:
 
 
 def environment(**changes: str) -> Dict[str, str]:
-    """One thread, no warnings, and nothing of a launcher that the tests may run under."""
+    """The environment for a command: one thread, no warnings, and no variables of a distributed launcher."""
     kept = {name: value for name, value in os.environ.items() if name not in ("RANK", "WORLD_SIZE", "LOCAL_RANK")}
     bin_dir = str(Path(sys.executable).parent)
     kept.update(PYTHONWARNINGS="ignore", OMP_NUM_THREADS="1", PATH=bin_dir + os.pathsep + kept.get("PATH", ""))
@@ -85,14 +84,14 @@ def environment(**changes: str) -> Dict[str, str]:
 
 
 def start(*command: Any, **changes: str) -> "subprocess.Popen[str]":
-    """A command in a process of its own."""
+    """Start a command in a process of its own."""
     pipe = subprocess.PIPE
     arguments = list(map(str, command))
     return subprocess.Popen(arguments, stdout=pipe, stderr=pipe, text=True, env=environment(**changes), cwd=ROOT)
 
 
 def shell(*command: Any, **changes: str) -> "subprocess.CompletedProcess[str]":
-    """The same, waited for."""
+    """Start a command and wait for it."""
     process = start(*command, **changes)
     try:
         stdout, stderr = process.communicate(timeout=300)
@@ -107,7 +106,7 @@ def shell(*command: Any, **changes: str) -> "subprocess.CompletedProcess[str]":
 
 
 def write_text(prefix: Path, sentences: int, seed: int) -> None:
-    """A word-for-word language, a1 -> b1, of two to five words a sentence."""
+    """A word-for-word language, a1 -> b1, of two to five words per sentence."""
     draw = random.Random(seed)
     numbers = [[draw.randrange(8) for _ in range(draw.randint(2, 5))] for _ in range(sentences)]
     for language, letter in (("de", "a"), ("en", "b")):

@@ -1,8 +1,8 @@
-"""fairseq-train and fairseq-generate that take a fraction of a second, for tests of what is around them.
+"""Fake fairseq-train and fairseq-generate that take a fraction of a second, for tests of the sweep.
 
 A fake model is what it was made of (options, seed, the model it started from) and how many updates it has; the fake
-BLEU is a digest of all that, so that two runs have the same figures only if they were made alike and to the end.  They
-write as badly as a command can: checkpoint_best.pt and the results in two halves with a pause between them.
+BLEU is a digest of all that, so that two runs have the same figures only if they were made alike and completed.  They
+write in the most fragile way: checkpoint_best.pt and the results in two halves with a pause between them.
 """
 
 import stat
@@ -82,7 +82,7 @@ write_badly(base + ".json", json.dumps({"sentences": 6, "BLEU": bleu, "latency":
 
 
 def install(folder: Path, monkeypatch: pytest.MonkeyPatch, pause: float = 0.0) -> None:
-    """For this process and those that it makes: the commands that are found beside Python are the fake ones."""
+    """Make this process and its children use the fake commands."""
     folder.mkdir()
     for name, body in (("fairseq-train", TRAIN), ("fairseq-generate", GENERATE)):
         path = folder / name
@@ -92,7 +92,7 @@ def install(folder: Path, monkeypatch: pytest.MonkeyPatch, pause: float = 0.0) -
 
 
 def write_data(folder: Path, **contents: Any) -> Path:
-    """What looks like the folder of fairseq-preprocess."""
+    """Write a folder that looks like one of fairseq-preprocess."""
     folder.mkdir(exist_ok=True)
     for name in ("dict.de.txt", "dict.en.txt", "train.de-en.de.bin", "valid.de-en.de.bin", "test.de-en.de.bin"):
         (folder / name).write_text(contents.get(name.split(".")[0], name))

@@ -1,4 +1,4 @@
-"""The paper once more, slowly: loops in float64 that share no code with `fairseq_milk`.
+"""The equations of the paper as loops in float64 that share no code with `fairseq_milk`.
 
 Two kinds of oracle.  The recurrences (sections 3 and 4 of the paper, as printed) run over a batch, so that they reach
 J = 1000 and 50 target steps, and are differentiable by autograd.  The enumeration goes back to the definition: it

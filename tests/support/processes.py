@@ -1,4 +1,4 @@
-"""Work in a process of its own that can be killed.  It is forked, which saves the five seconds of fairseq's import."""
+"""Functions run in a child process that can be killed.  It is forked, which saves the import of fairseq."""
 
 import contextlib
 import multiprocessing
@@ -16,16 +16,16 @@ def kill_me() -> None:
 
 
 def resident(pid: Optional[int] = None) -> int:
-    """Bytes of memory that a process uses now, by default this one."""
+    """The resident memory of a process in bytes, by default of this one."""
     return int(Path(f"/proc/{pid or 'self'}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 @contextlib.contextmanager
 def child(work: Callable[[], object], stderr: Path, other_ends: Sequence[int] = (), **streams: int) -> Iterator[Any]:
-    """A process that does the work; what it says on standard error is in a file.  streams: stdin, stdout as fds.
+    """Run `work` in a child process whose standard error goes to a file.  streams: stdin, stdout as file descriptors.
 
-    other_ends: of these pipes; a copy of them in the process would keep the pipes open for ever.
-    It ends when the block does, at the latest.
+    other_ends: the other ends of these pipes, which the child closes; its copies would keep the pipes open.
+    The child is killed at the end of the block.
     """
 
     def redirected() -> None:
@@ -48,7 +48,7 @@ def child(work: Callable[[], object], stderr: Path, other_ends: Sequence[int] = 
 
 
 def outcome(work: Callable[[], object], stderr: Path, timeout: float = 120.0) -> int:
-    """The exit code of the work: negative for a signal."""
+    """Run `work` in a child process and return its exit code, negative for a signal."""
     with child(work, stderr) as process:
         process.join(timeout)
         assert process.exitcode is not None, f"still at work after {timeout} seconds"

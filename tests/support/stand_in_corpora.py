@@ -21,7 +21,7 @@ MERGES = 100
 
 
 def pairs(count: int, seed: int) -> List[Tuple[str, str]]:
-    """Sentences with capitals and punctuation, so that there is something to tokenise."""
+    """Random sentences with capitals and punctuation, for the tokeniser and truecaser."""
     rng, lexicon = random.Random(seed), language.Lexicon.default()
     drawn = [language.sample(rng, lexicon) for _ in range(count)]
     return [(_written(sentence.source), _written(sentence.target)) for sentence in drawn]
@@ -113,7 +113,7 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(body[: self.server.cuts.pop(0)] if self.server.cuts else body)
 
     def _write_without_end(self, body: bytes) -> None:
-        """No length is given, and after the file comes more, until nobody reads."""
+        """Send no length, and after the file an endless stream of bytes until the client closes the connection."""
         self.end_headers()
         with contextlib.suppress(OSError):
             self.wfile.write(body)
@@ -121,7 +121,7 @@ class Handler(BaseHTTPRequestHandler):
                 self.wfile.write(bytes(1 << 16))
 
     def log_message(self, *args: Any) -> None:
-        """Not on our screen."""
+        """Log nothing."""
 
 
 @contextlib.contextmanager

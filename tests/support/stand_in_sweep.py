@@ -1,4 +1,4 @@
-"""A sweep that nobody trained: random figures and schedules, in the files that a real one leaves behind."""
+"""A sweep without training: random figures and schedules in the files that a real sweep leaves behind."""
 
 import json
 import math
@@ -48,7 +48,7 @@ def write_commands(run: Path, option: str, value: float) -> None:
 def result(
     system: str = "milk", setting: str = "latency-weight=0.1", bleu: float = 30.0, dal: float = 6.0, **others: Any
 ) -> Result:
-    """A row with likely figures."""
+    """A row with plausible figures."""
     row = Result(
         system=system,
         setting=setting,
@@ -94,7 +94,7 @@ def sweep(folder: Path, seeds: Sequence[int] = (1,)) -> Path:
 
 
 def other_model(folder: Path) -> Path:
-    """As a study with another recipe would leave it."""
+    """Write a model as a study with another recipe would leave it."""
     model = folder / "checkpoints" / "checkpoint_best.pt"
     model.parent.mkdir(parents=True)
     model.touch()

@@ -28,13 +28,13 @@ def dictionary(words: int) -> Dictionary:
 
 
 def task(words: int = 12) -> Any:
-    """What a model and a criterion want of a task."""
+    """The part of a task that a model and a criterion use."""
     words_of = dictionary(words)
     return SimpleNamespace(source_dictionary=words_of, target_dictionary=words_of)
 
 
 def options(**changes: Any) -> Any:
-    """The model's configuration as fairseq hands it over, small."""
+    """The configuration of a small model in the form that fairseq passes."""
     small: Dict[str, Any] = dict(encoder_layers=1, decoder_layers=1, embed_dim=6, hidden_size=8, energy_dim=5)
     small.update(dropout=0.0, noise=0.0, energy_bias=0.0, wait_k=2, chunk_size=2)
     small.update(changes)
@@ -43,7 +43,11 @@ def options(**changes: Any) -> Any:
 
 
 def model(words: int = 12, spread: float = 1.0, **changes: Any) -> MilkRNMT:
-    """spread: larger weights than RNMT+'s, so that a schedule depends on what is read; 0 leaves them as they are."""
+    """A small model.
+
+    spread: the standard deviation of its weights, large enough that the schedule depends on the source; 0 keeps the
+    initialisation of RNMT+.
+    """
     result = MilkRNMT.build_model(options(**changes), task(words))
     if spread:
         for name, p in result.named_parameters():
@@ -101,7 +105,7 @@ def gradients(module: torch.nn.Module) -> Dict[str, Tensor]:
 def overfit(
     model_: MilkRNMT, criterion_: LatencyAugmentedCriterion, sample: Dict[str, Any], updates: int, lr: float
 ) -> Tuple[float, Dict[str, Any]]:
-    """NLL a token in nats and the log of the same batch in evaluation, after some updates of Adam."""
+    """The NLL per token in nats and the log of the same batch in evaluation, after some updates of Adam."""
     optimizer = torch.optim.Adam(model_.parameters(), lr=lr)
     model_.train()
     for update in range(updates):

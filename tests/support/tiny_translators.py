@@ -1,4 +1,4 @@
-"""A tiny corpus with everything that decoding meets (BPE, punctuation, an empty line, no reference) and tiny models."""
+"""A tiny corpus with BPE, punctuation, an empty line and an unknown word, and tiny models trained on it."""
 
 import random
 from pathlib import Path
@@ -14,7 +14,7 @@ WORDS = {
     "de": "der hund die katze lief schnell heim und sah ein großes haus am alten bahnhof".split(),
     "en": "the dog a cat ran quickly home and saw one large house at old station".split(),
 }
-SENTENCES = 37  # no multiple of eight
+SENTENCES = 37  # not a multiple of eight
 ATTENTIONS = ("milk", "soft", "waitk")
 
 
@@ -63,7 +63,7 @@ class Corpus:
 
 
 class Translators:
-    """Checkpoints on the corpus, one an attention; hardly trained, with heads that read now and write then."""
+    """Checkpoints on the corpus, one per attention, after four updates, with heads that both read and write."""
 
     def __init__(self, folder: Path) -> None:
         self.corpus = Corpus(folder)
@@ -82,7 +82,7 @@ class Translators:
 
 
 class Plain(NamedTuple):
-    """A word-for-word language without subwords, and a wait-2 model of it that ends a sentence at the limit only."""
+    """A word-for-word language without subwords, and a wait-2 model of it that never predicts EOS."""
 
     folder: Path
     checkpoint: Path

@@ -36,11 +36,12 @@ def ragged(batch_size: int, src_size: int) -> Tensor:
 
 
 def relative_error(value: Tensor, truth: Tensor) -> float:
-    """Relative to the largest entry of the truth; a truth of nothing but zeros must be met exactly."""
+    """The largest error relative to the largest entry of the truth; if that is zero, every entry must be zero."""
     error, size = float((value.double() - truth).abs().max()), float(truth.abs().max())
     return error / size if size > 0 else (0.0 if error == 0 else math.inf)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tgt_size, src_size", [(50, 10), (50, 30), (50, 100), (50, 1000), (1, 1), (3, 2)])
 def test_alpha_and_gradient_over_fifty_steps(tgt_size: int, src_size: int) -> None:
     copies = 1 if src_size == 1000 else 3
@@ -56,7 +57,7 @@ def test_alpha_and_gradient_over_fifty_steps(tgt_size: int, src_size: int) -> No
     assert (alpha.double().sum(-1) - 1).abs().max() < 2e-6
     assert (expected_delays(alpha) - oracles.delays(truth)).abs().max() < 2e-6 * src_size
 
-    # one loss that looks at every entry, one that looks at the delays
+    # one loss weights every entry, the other uses the delays only
     weights = torch.randn_like(noise)
     loss, loss_oracle = (alpha * weights).sum(), (truth * weights).sum()
     (grad,) = torch.autograd.grad(loss, e, retain_graph=True)
@@ -160,7 +161,7 @@ def test_linear_scan_is_the_loop(src_size: int, reverse: bool) -> None:
 
 
 def burst(src_size: int, head: int, p: float) -> Tuple[Tensor, Tensor]:
-    """The head stands at `head` (from 0) and every token, those that it has passed too, has a high p."""
+    """Energies for a head at position `head` (from 0) where every token, also those already passed, has a high p."""
     alpha_prev = torch.zeros(1, src_size)
     alpha_prev[0, head] = 1.0
     return torch.full((1, src_size), math.log(p / (1 - p))), alpha_prev
@@ -179,7 +180,7 @@ def test_a_burst_keeps_its_mass_and_the_closed_form_loses_it(head: int, p: float
 
     lossy = expected_alignment_parallel(e, alpha_prev, preserve_mass=False)
     assert float(lossy.sum()) == pytest.approx(kept, abs=2e-3)
-    # with the mass preserved both rows sum to 1: a mass test alone would pass, the delay is fiction
+    # with the mass preserved both rows sum to 1: a test of the mass alone would pass although the delay is wrong
     published = expected_alignment_parallel(e, alpha_prev)
     assert float(published.sum()) == pytest.approx(1.0, abs=1e-6)
     fiction = kept * oracles.delays(truth) + (1 - kept) * src_size
@@ -195,8 +196,8 @@ def test_burst_schedule() -> None:
     exact, published = chain(expected_alignment, e), chain(expected_alignment_parallel, e)
     assert (exact - truth).abs().max() < 1e-6
     assert 10.5 < float(oracles.delays(truth).max()) < 11.5
-    assert (published.sum(-1) - 1).abs().max() < 1e-6  # looks perfect
-    assert float(expected_delays(published)[0, -1]) > 25  # the head was sent to the end of the sentence
+    assert (published.sum(-1) - 1).abs().max() < 1e-6  # the mass alone does not show the error
+    assert float(expected_delays(published)[0, -1]) > 25  # the lost mass was moved to the end of the sentence
 
 
 @pytest.mark.parametrize("preserve_mass", [True, False])
@@ -209,7 +210,7 @@ def test_closed_form_agrees_on_its_domain(preserve_mass: bool) -> None:
 
 
 def test_saturated_heads_keep_their_gradient() -> None:
-    """p = 1 - 1e-7 and closer: 1 - p must not be taken by subtraction, in float32 nothing would be left."""
+    """p = 1 - 1e-7 and closer: in float32 the subtraction 1 - p would lose all digits."""
     e = (torch.rand(4, 20) * 6 + 15).requires_grad_()
     e_oracle = e.detach().double().requires_grad_()
     alpha_prev, weights = torch.softmax(torch.randn(4, 20), -1), torch.randn(4, 20)
@@ -225,7 +226,7 @@ def test_saturated_heads_keep_their_gradient() -> None:
 @pytest.mark.parametrize("step", [expected_alignment, expected_alignment_parallel])
 @pytest.mark.parametrize("preserve_mass", [True, False])
 def test_padding(step: Step, preserve_mass: bool) -> None:
-    """Each sentence as if alone, whatever stands in its padding; nothing at the padding, in value or in gradient."""
+    """Padding changes neither values nor gradients, and gets zeros itself."""
     lengths, clean = ragged(6, 15), torch.randn(6, 4, 15)
     padding = ~torch.zeros(6, 15).bool()
     for b, n in enumerate(lengths.tolist()):

@@ -9,11 +9,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from fairseq_milk.attention import ATTENTIONS, SimultaneousAttention, build_attention
+from fairseq_milk.attention import ATTENTIONS, Bernoulli, SimultaneousAttention, build_attention, having_knob, name_of
 from fairseq_milk.attention.energy import AdditiveEnergy, MonotonicEnergy
-from fairseq_milk.attention.head import BernoulliHead
 from tests.support import oracles
-from tests.unit.test_attention_contract import OPTIONS, Run, batch, build, expected, incremental, same
+from tests.support.attention_runs import OPTIONS, Run, batch, build, expected, incremental, same
 
 # --- where it stops x how far back it looks: the limits of DESIGN section 1 ----------------------------------------
 
@@ -77,7 +76,13 @@ def test_soft_is_a_softmax_over_the_source() -> None:
 
 
 def test_soft_alone_does_not_stream() -> None:
-    assert [name for name, attention in ATTENTIONS.items() if not attention.streaming] == ["soft"]
+    assert [name for name, (stop, _) in ATTENTIONS.items() if not stop.streaming] == ["soft"]
+
+
+def test_a_mechanism_says_what_it_is() -> None:
+    assert [name_of(build_attention(name, OPTIONS)) for name in ATTENTIONS] == list(ATTENTIONS)
+    assert having_knob("threshold") == ["monotonic", "mocha", "milk"] and having_knob("k") == ["waitk"]
+    assert [build_attention(name, OPTIONS).learned for name in ATTENTIONS] == [False, False, True, True, True]
 
 
 # --- energies -----------------------------------------------------------------------------------------------------
@@ -100,17 +105,15 @@ def test_monotonic_energy_is_that_of_the_paper() -> None:
         for h_j in h
     ]
     keys, query = energy.project(h).unsqueeze(0), energy.query(s.unsqueeze(0))
-    torch.testing.assert_close(energy(keys, query)[0], torch.stack(want))
+    torch.testing.assert_close(energy(keys, query, energy.weights())[0], torch.stack(want))
 
 
 def test_the_pace_of_the_head_is_that_of_its_scalars_alone() -> None:
     slow, fast = build("monotonic"), build("monotonic", OPTIONS._replace(head_pace=10.0))
     fast.load_state_dict(slow.state_dict())
     with torch.no_grad():
-        for head in fast.energies().values():
-            assert isinstance(head, BernoulliHead)
-            head.g.div_(10.0)
-            head.r.div_(10.0)
+        fast.head.g.div_(10.0)
+        fast.head.r.div_(10.0)
     s, h, lengths = batch()
     slow_run, fast_run = expected(slow, s, h, lengths), expected(fast, s, h, lengths)
     same(slow_run, fast_run)
@@ -124,7 +127,7 @@ def test_the_pace_of_the_head_is_that_of_its_scalars_alone() -> None:
 @torch.no_grad()
 def test_heads_start_where_the_options_say() -> None:
     for bias in (-1.0, 0.5):
-        head = BernoulliHead(OPTIONS._replace(energy_bias=bias, head_pace=4.0))
+        head = build_attention("milk", OPTIONS._replace(energy_bias=bias, head_pace=4.0)).head
         assert head.pace * head.r == bias and head.pace * head.g == pytest.approx(1 / math.sqrt(OPTIONS.energy_dim))
     assert OPTIONS.energy_bias == -1.0 and OPTIONS.noise == 4.0 and OPTIONS.preserve_mass and OPTIONS.exact_alignment
 
@@ -132,31 +135,31 @@ def test_heads_start_where_the_options_say() -> None:
 @pytest.mark.parametrize("noise", [4.0, 0.5])
 def test_noise_is_normal_with_standard_deviation_n(noise: float) -> None:
     attention = build("monotonic", OPTIONS._replace(noise=noise)).train()
-    head = attention.energies()["head"]
-    assert isinstance(head, BernoulliHead)
+    head, stop = attention.head, attention.stop
+    assert isinstance(stop, Bernoulli)
     noisy = []
 
     def spy(e: Tensor, alpha_prev: Tensor, *_: Any) -> Tensor:
         noisy.append(e)
         return alpha_prev
 
-    head.alignment = spy  # type: ignore[assignment]
+    stop.alignment = spy  # type: ignore[assignment]
     s, h, lengths = batch([1000] * 20, tgt_size=1)
     expected(attention, s, h, lengths)
-    added = noisy[0] - head(head.project(h), head.query(s[:, 0]))
+    added = (noisy[0] - head(head.project(h), head.query(s[:, 0]), head.weights()))[:, :-1]  # the last always stops
     assert float(added.std()) == pytest.approx(noise, rel=0.03)
     assert abs(float(added.mean())) < 0.05 * noise
     assert float((added.abs() < noise).double().mean()) == pytest.approx(0.683, abs=0.015)
 
 
 def test_noise_grows_to_n_over_the_ramp() -> None:
-    head = BernoulliHead(OPTIONS._replace(noise=4.0, noise_ramp=3))
+    stop = Bernoulli(OPTIONS._replace(noise=4.0, noise_ramp=3))
     noise = []
     for update in range(6):
-        head.set_num_updates(update)
-        noise.append(head.noise)
+        stop.set_num_updates(update)
+        noise.append(stop.noise)
     assert noise == [1.0, 2.0, 3.0, 4.0, 4.0, 4.0]
-    at_once = BernoulliHead(OPTIONS._replace(noise=4.0))
+    at_once = Bernoulli(OPTIONS._replace(noise=4.0))
     at_once.set_num_updates(0)
     assert at_once.noise == 4.0
 
@@ -178,7 +181,7 @@ def test_waitk_waits_for_k_and_then_reads_at_the_rate(k: int, rate: str) -> None
 @torch.no_grad()
 def test_k_can_be_changed_for_decoding() -> None:
     attention = build("waitk", OPTIONS._replace(k=1))
-    attention.k = 4  # type: ignore[assignment]
+    attention.stop.k = 4  # type: ignore[assignment]
     s, h, lengths = batch()
     want = incremental(build("waitk", OPTIONS._replace(k=4)), s, h, lengths).g
     assert torch.equal(incremental(attention, s, h, lengths).g, want)
@@ -207,9 +210,8 @@ def test_the_exact_alignment_is_the_default_and_keeps_a_burst() -> None:
         memory = attention.remember(h, lengths)
         state = attention.begin(memory)
         state = state._replace(alpha=state.alpha.roll(19, dims=1))
-        head = attention.energies()["head"]
-        assert isinstance(head, BernoulliHead)
-        head.r.fill_(3.0)  # p = 0.95 everywhere
+        attention.head.r.fill_(3.0)  # p = 0.95 everywhere
+        memory = attention.remember(h, lengths)
         out, _ = attention.expected(torch.zeros(1, OPTIONS.query_dim, dtype=h.dtype), memory, state, False)
         stops[key] = float(Run(out.c, out.beta, out.alpha).g)
     assert stops["exact"] == pytest.approx(20 + 0.05 / 0.95, abs=0.01)
@@ -220,7 +222,7 @@ def test_the_exact_alignment_is_the_default_and_keeps_a_burst() -> None:
 
 
 def test_an_unknown_name_lists_the_five() -> None:
-    with pytest.raises(ValueError, match="'infinite'.* soft, monotonic, mocha, milk, waitk$"):
+    with pytest.raises(ValueError, match="'infinite'.* soft, waitk, monotonic, mocha, milk$"):
         build_attention("infinite", OPTIONS)
 
 

@@ -1,110 +1,45 @@
-"""What every mechanism promises, tested on whatever the registry names: a sixth mechanism gets these tests for free.
+"""What every mechanism promises, tested on every stop with every lookback, whether the pair has a name or not.
 
-No test here knows a mechanism by name.  What they ask of it is what it declares: whether it streams, and whether one of
-its energies is a learned head.  The two halves of the interface are each other's oracle: a schedule is a walk of the
+No test here knows a mechanism by name.  What they ask of it is what it declares: whether it streams, and whether it
+learns when to stop.  The two halves of the interface are each other's oracle: a schedule is a walk of the
 incremental half, and the expected half has to be the average of those walks.
 """
 
-from typing import Callable, Dict, Iterable, List, NamedTuple, Tuple
+from dataclasses import replace
+from typing import Callable, Dict, Iterable, List, Tuple
 
 import pytest
 import torch
 from torch import Tensor
 from torch.autograd import gradcheck
 
-from fairseq_milk.attention import ATTENTIONS, AttentionOptions, Memory, SimultaneousAttention, build_attention
-from fairseq_milk.attention.head import BernoulliHead
-from fairseq_milk.functional import differentiable_average_lagging, expected_delays
+from fairseq_milk.attention import (
+    AttentionOptions,
+    AttentionState,
+    Memory,
+    SimultaneousAttention,
+    build_pair,
+)
+from fairseq_milk.functional import differentiable_average_lagging
 from tests.support import oracles
+from tests.support.attention_runs import (
+    OPTIONS,
+    PAIRS,
+    RAGGED,
+    Run,
+    batch,
+    build,
+    expected,
+    fit,
+    incremental,
+    learned_heads,
+    prefix,
+    same,
+    set_threshold,
+    writes,
+)
 
-pytestmark = pytest.mark.parametrize("name", list(ATTENTIONS))
-
-OPTIONS = AttentionOptions(query_dim=3, memory_dim=4, energy_dim=5, chunk_size=2, k=2)
-RAGGED = (7, 3, 1, 5, 7, 6)  # the longest neither first nor last alone, one sentence of EOS alone
-
-
-class Run(NamedTuple):
-    """What a mechanism did over I target steps."""
-
-    c: Tensor  # (B, I, D)
-    beta: Tensor  # (B, I, J)
-    alpha: Tensor  # (B, I, J)
-
-    @property
-    def g(self) -> Tensor:
-        return expected_delays(self.alpha)
-
-
-def build(
-    name: str, options: AttentionOptions = OPTIONS, scale: float = 4.0, bias: float = 0.0
-) -> SimultaneousAttention:
-    """The mechanism in float64 and evaluation; heads with energies of that scale, so that they do not all wait."""
-    attention = build_attention(name, options).double().eval()
-    for head in learned_heads(attention):
-        head.g.data.fill_(scale)
-        head.r.data.fill_(bias)
-    return attention
-
-
-def learned_heads(attention: SimultaneousAttention) -> List[BernoulliHead]:
-    return [energy for energy in attention.energies().values() if isinstance(energy, BernoulliHead)]
-
-
-def batch(lengths: Iterable[int] = RAGGED, tgt_size: int = 4) -> Tuple[Tensor, Tensor, Tensor]:
-    """Queries s (B, I, D), states h (B, J, D) with garbage for padding, lengths (B,); float64."""
-    src_lengths = torch.tensor(list(lengths))
-    s = torch.randn(len(src_lengths), tgt_size, OPTIONS.query_dim, dtype=torch.float64)
-    h = torch.randn(len(src_lengths), int(src_lengths.max()), OPTIONS.memory_dim, dtype=torch.float64)
-    for h_b, n in zip(h, src_lengths):
-        h_b[n:] = 1000 * torch.randn_like(h_b[n:])
-    return s, h, src_lengths
-
-
-def expected(attention: SimultaneousAttention, s: Tensor, h: Tensor, lengths: Tensor, hard: bool = False) -> Run:
-    """The expected half over the whole source."""
-    memory, steps = attention.remember(h, lengths), []
-    state = attention.begin(memory)
-    for s_i in s.unbind(1):
-        out, state = attention.expected(s_i, memory, state, hard)
-        steps.append(out)
-    return Run(*(torch.stack(rows, dim=1) for rows in zip(*steps)))
-
-
-def incremental(attention: SimultaneousAttention, s: Tensor, h: Tensor, lengths: Tensor) -> Run:
-    """The incremental half: READ until it wants to WRITE or the source has ended.  It gets no state unless it reads."""
-    everybody, size = torch.arange(len(h)), h.size(1)
-    memory = attention.read(attention.nothing_read(len(h), h, room=1), h[:, 0], everybody)
-    steps = []
-    for i, s_i in enumerate(s.unbind(1), start=1):
-        queries = attention.queries(s_i)
-        while True:
-            rows = everybody[~attention.wants_to_write(queries, memory, i) & (memory.lengths < lengths)]
-            if len(rows) == 0:
-                break
-            memory = attention.read(memory, h[rows, memory.lengths[rows]], rows)
-        out = attention.attend(queries, memory)
-        assert (expected_delays(out.alpha) == memory.lengths).all(), "a head that wrote stands on the last token read"
-        steps.append((out.c, fit(out.beta, size), fit(out.alpha, size)))
-    return Run(*(torch.stack(rows, dim=1) for rows in zip(*steps)))
-
-
-def fit(row: Tensor, size: int) -> Tensor:
-    """(B, room) -> (B, size), nothing but zeros being cut off."""
-    assert not row[:, size:].any()
-    return torch.nn.functional.pad(row, (0, size - row.size(1)))
-
-
-def prefix(attention: SimultaneousAttention, h: Tensor, tokens: int) -> Memory:
-    """The memory of one sentence after that many READs.  h: (J, D)."""
-    memory = attention.nothing_read(1, h, room=1)
-    for h_j in h[:tokens]:
-        memory = attention.read(memory, h_j.unsqueeze(0), torch.tensor([0]))
-    return memory
-
-
-def same(got: Run, want: Run, atol: float = 1e-9) -> None:
-    for field, a, b in zip(Run._fields, got, want):
-        torch.testing.assert_close(a, b, rtol=0, atol=atol, msg=(field + ": {}").format)
+pytestmark = pytest.mark.parametrize("name", list(PAIRS))
 
 
 def various(g: Tensor) -> bool:
@@ -120,10 +55,11 @@ def stop_probabilities(attention: SimultaneousAttention, s: Tensor, h: Tensor) -
     p = []
     for i, s_i in enumerate(s.unsqueeze(1), start=1):
         for head in learned_heads(attention):
-            p.append(torch.sigmoid(head(head.project(h).unsqueeze(0), head.query(s_i))).squeeze(0).tolist())
+            e = head(head.project(h).unsqueeze(0), head.query(s_i), head.weights())
+            p.append(torch.sigmoid(e).squeeze(0).tolist())
         if len(p) < i:
             seen = (prefix(attention, h, j) for j in range(1, len(h) + 1))
-            p.append([float(attention.wants_to_write(attention.queries(s_i), memory, i)) for memory in seen])
+            p.append([float(writes(attention, attention.queries(s_i), memory, i)) for memory in seen])
     return p
 
 
@@ -170,8 +106,7 @@ def test_expected_is_the_average_over_every_table(name: str, options: AttentionO
 @torch.no_grad()
 def test_hard_schedule_is_that_of_decoding(name: str, threshold: float) -> None:
     attention = build(name)
-    for head in learned_heads(attention):
-        head.threshold = threshold
+    set_threshold(attention, threshold)
     s, h, lengths = batch(RAGGED * 5, tgt_size=6)
     want = incremental(attention, s, h, lengths)
     same(expected(attention, s, h, lengths, hard=True), want)
@@ -193,10 +128,71 @@ def test_the_threshold_moves_the_schedule_of_a_learned_head(name: str) -> None:
     s, h, lengths = batch(RAGGED * 5, tgt_size=6)
     delays = []
     for threshold in (0.1, 0.5, 0.9):
-        for head in learned_heads(attention):
-            head.threshold = threshold
+        set_threshold(attention, threshold)
         delays.append(float(incremental(attention, s, h, lengths).g.mean()))
     assert delays[0] < delays[1] < delays[2] if learned_heads(attention) else delays[0] == delays[1] == delays[2]
+
+
+# --- all target steps at once, the whole source at once -------------------------------------------------------------
+
+
+@pytest.mark.parametrize("hard", [True, False], ids=["hard", "soft"])
+@pytest.mark.parametrize("exact", [True, False], ids=["exact", "published form"])
+def test_all_steps_at_once_are_one_after_the_other(name: str, exact: bool, hard: bool) -> None:
+    attention = build(name, OPTIONS._replace(exact_alignment=exact))
+    s, h, lengths = batch()
+    one_by_one = expected(attention, s, h, lengths, hard)
+    memory = attention.remember(h, lengths)
+    first, state = attention.expected(s[:, :1], memory, attention.begin(memory), hard)
+    rest, state = attention.expected(s[:, 1:], memory, state, hard)
+    at_once = Run(*(torch.cat(rows, dim=1) for rows in zip(first, rest)))
+    same(at_once, one_by_one)
+    assert state.i == s.size(1)
+    want = gradients(attention, one_by_one, lengths)
+    for key, grad in gradients(attention, at_once, lengths).items():
+        torch.testing.assert_close(grad, want[key], rtol=1e-7, atol=1e-9, msg=key)
+
+
+@torch.no_grad()
+def test_the_whole_source_at_once_has_the_stops_of_a_stream(name: str) -> None:
+    """A decoder that scores all of a row at once, against one that is given token after token."""
+    attention = build(name)
+    s, h, lengths = batch(RAGGED * 5, tgt_size=6)
+    memory = attention.remember(h, lengths)
+    heads, delays = attention.begin_heads(memory), []
+    for i, s_i in enumerate(s.unbind(1), start=1):
+        heads = attention.seek(attention.queries(s_i), memory, heads, i)
+        delays.append(memory.seen_by(heads).lengths)
+        heads = heads.after_write(lengths)
+    assert torch.equal(torch.stack(delays, dim=1), incremental(attention, s, h, lengths).g.long())
+
+
+# --- several heads --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("hard", [True, False], ids=["hard", "soft"])
+@torch.no_grad()
+def test_each_of_several_heads_is_a_head_alone(name: str, hard: bool) -> None:
+    attention = build(name, OPTIONS._replace(chunk_size=3))
+    _, _, lengths = batch()
+    e, u = torch.randn(2, len(lengths), 2, 5, 7, dtype=torch.float64)  # (B, H, I, J)
+    h = torch.randn(len(lengths), 2, 7, 4, dtype=torch.float64)  # (B, H, J, D)
+
+    def run(h: Tensor, e: Tensor, u: Tensor) -> Tuple[Tensor, Tensor]:
+        memory, stop = Memory(h, {}, lengths, {}), attention.stop
+        start = torch.zeros_like(e[..., 0, :])
+        start[..., 0] = 1.0
+        seen = stop.seen(memory, 1, e.size(-2))
+        if seen is not None:
+            return attention.lookback.certain(u, seen), seen.last
+        alpha = stop.expected(e, memory, AttentionState(start, 0), hard)
+        return attention.lookback.expected(alpha, u, memory), alpha
+
+    both = run(h, e, u)
+    for head in range(2):
+        for got, want in zip(both, run(h[:, head], e[:, head], u[:, head])):
+            got = got[:, head] if got.dim() == 4 else got  # a fixed schedule is the same for all
+            torch.testing.assert_close(got, want, rtol=0, atol=1e-12)
 
 
 # --- causality ----------------------------------------------------------------------------------------------------
@@ -252,10 +248,10 @@ def test_decisions_and_contexts_ignore_the_buffer_beyond_what_was_read(name: str
     whole = attention.remember(h, torch.full((8,), 7))
     for read in range(1, 7):
         lengths = torch.full((8,), read)
-        dirty = whole._replace(lengths=lengths)
+        dirty = replace(whole, lengths=lengths)
         clean = attention.remember(h[:, :read], lengths)
         for i in (1, 2, 5):
-            assert torch.equal(attention.wants_to_write(queries, dirty, i), attention.wants_to_write(queries, clean, i))
+            assert torch.equal(writes(attention, queries, dirty, i), writes(attention, queries, clean, i))
         got, want = attention.attend(queries, dirty), attention.attend(queries, clean)
         same(Run(got.c, fit(got.beta, read), fit(got.alpha, read)), Run(*want))
 
@@ -369,7 +365,7 @@ def latency(run: Run, lengths: Tensor) -> Tensor:
 @pytest.mark.parametrize("loss", [nll, latency])
 @pytest.mark.parametrize("training", [True, False], ids=["noise", "no noise"])
 def test_every_parameter_learns(name: str, training: bool, loss: Callable[[Run, Tensor], Tensor]) -> None:
-    attention = build_attention(name, OPTIONS).double().train(training)
+    attention = build_pair(PAIRS[name], OPTIONS).double().train(training)
     s, h, lengths = batch()
     learning: Iterable[torch.nn.Module] = [attention] if loss is nll else learned_heads(attention)
     value = loss(expected(attention, s, h, lengths), lengths)
@@ -433,8 +429,7 @@ def test_half_precision(name: str, autocast: bool, dtype: torch.dtype, scale: fl
 @torch.no_grad()
 def test_decoding_in_half_precision(name: str, dtype: torch.dtype) -> None:
     attention = build(name).to(dtype)
-    for head in learned_heads(attention):
-        head.threshold = 0.7
+    set_threshold(attention, 0.7)
     s, h, lengths = (x if x.dtype == torch.long else x.to(dtype) for x in batch(RAGGED * 30))
     got, want = incremental(attention, s, h, lengths), expected(attention, s, h, lengths, hard=True)
     assert got.alpha.dtype == got.beta.dtype == torch.float32 and got.c.dtype == dtype
@@ -448,7 +443,7 @@ def test_half_precision_does_not_round_the_threshold(name: str, dtype: torch.dty
     attention = build(name, scale=0.0).to(dtype)
     s, h, lengths = (x if x.dtype == torch.long else x.to(dtype) for x in batch())
     for threshold in (0.1, 0.3, 0.4, 0.6, 0.7, 0.9):
+        set_threshold(attention, threshold)
         for head in learned_heads(attention):
-            head.threshold = threshold
             head.r.fill_(torch.logit(torch.tensor(threshold, dtype=torch.float64)))  # e: the limit, rounded up or down
         assert torch.equal(incremental(attention, s, h, lengths).g, expected(attention, s, h, lengths, hard=True).g)

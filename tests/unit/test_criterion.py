@@ -10,7 +10,7 @@ import torch
 from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEntropyCriterion
 from fairseq.logging import metrics
 
-from fairseq_milk.attention.head import BernoulliHead
+from fairseq_milk.attention.energy import MonotonicEnergy
 from fairseq_milk.console.errors import UserError
 from fairseq_milk.criterions import LatencyAugmentedCriterion, collapse
 from fairseq_milk.criterions.collapse import ALARM, CollapseAlarm
@@ -23,7 +23,7 @@ PAIRS = tiny.pairs(8, longest=6)
 
 
 def gradient(model: MilkRNMT, criterion: Any, batches: List[Dict[str, Any]]) -> Dict[str, torch.Tensor]:
-    """As fairseq's trainer makes it: gradients of the sums over all (micro-)batches, divided by all sample sizes."""
+    """Gradients as in fairseq's trainer: summed over all (micro-)batches, divided by the total sample size."""
     model.zero_grad()
     size = 0
     for sample in batches:
@@ -294,7 +294,7 @@ def test_nan_is_called_at_once(caplog: pytest.LogCaptureFixture) -> None:
     [
         {},
         dict(last_mass=98.0),
-        dict(WAITS, latency_weight=0.0),  # lambda is 0: nothing asks it to hurry
+        dict(WAITS, latency_weight=0.0),  # lambda is 0: nothing shortens the delay
         dict(WAITS, learned=0.0),  # soft attention
         dict(HURRIES, learned=0.0),
         dict(first_mass=80.0),
@@ -315,7 +315,7 @@ def test_one_healthy_update_starts_the_count_again(caplog: pytest.LogCaptureFixt
 
 
 def test_validation_is_judged_by_itself(caplog: pytest.LogCaptureFixture) -> None:
-    """Noise keeps training healthy while the hard schedule reads everything: called when it has lasted, not before."""
+    """A hard schedule that reads everything raises the alarm after a while, even if training looks healthy."""
     alarm = CollapseAlarm()
     for update in range(1, collapse.HARD_PATIENCE + 1):
         alarm.watch(total())
@@ -326,7 +326,7 @@ def test_validation_is_judged_by_itself(caplog: pytest.LogCaptureFixture) -> Non
 
 
 def test_a_head_that_waits_before_eos_alone_hurries_all_the_same() -> None:
-    """Its mean delay, 2.8 here, does not show it."""
+    """A collapse that the mean delay (2.8 here) does not show."""
     sample = tiny.batch([tiny.Pair([5] * 9, [6] * 4)] * 2)
     alpha = torch.zeros(2, 5, 10)
     alpha[:, :4, 0], alpha[:, 4, 9] = 1.0, 1.0
@@ -344,7 +344,7 @@ def test_only_the_first_rank_speaks(caplog: pytest.LogCaptureFixture, monkeypatc
 
 
 def test_the_criterion_rings_it(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Models that cannot but wait or hurry, through the criterion, as a trainer drives it."""
+    """Models that always wait or always write, run through the criterion as a trainer does."""
     monkeypatch.setattr(collapse, "PATIENCE", 3)
     for bias, words in ((-100.0, "read the whole source"), (100.0, "after the first source token"), (0.0, "")):
         model, criterion = tiny.model(energy_bias=bias, spread=0).train(), tiny.criterion(latency_weight=0.1)
@@ -361,14 +361,14 @@ def test_the_criterion_rings_it(caplog: pytest.LogCaptureFixture, monkeypatch: p
 def delays_of_a_burst(published: bool, monkeypatch: pytest.MonkeyPatch) -> Dict[str, float]:
     """Hard and expected DAL of a model whose head waits for 20 tokens, then writes ten target tokens at once.
 
-    It has passed the 20 with p close to 0; from the second target token on their p is close to 1, which matters to
-    nobody but to a closed form that divides by the product of all (1 - p).
+    It has passed the 20 with p close to 0. From the second target token on their p is close to 1, which matters only to
+    a closed form that divides by the product of all (1 - p).
     """
     model, criterion = tiny.model(published_alignment=published).eval(), tiny.criterion(latency_weight=0.5)
     e = torch.full((10, 24), 6.0)
     e[0, :20] = -12.0
     rows = iter([*e, *e])  # the hard schedule, then the expected one
-    monkeypatch.setattr(BernoulliHead, "forward", lambda self, keys, query: next(rows).unsqueeze(0))
+    monkeypatch.setattr(MonotonicEnergy, "forward", lambda *_: next(rows).unsqueeze(0))
     return logged(criterion, [criterion(model, tiny.batch([tiny.Pair([4] * 23, [5] * 9)]))[2]])
 
 
@@ -379,12 +379,13 @@ def test_a_burst_keeps_its_delay(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_published_closed_form_loses_a_burst(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is trained on is then the last token instead of the 21st."""
+    """The expected stop is then the last token instead of the 21st."""
     published = delays_of_a_burst(True, monkeypatch)
     assert published["ap"] == 21 / 24 and published["expected_ap"] > 0.95
     assert published["last_mass"] == 0 and published["expected_last_mass"] > 0.8
 
 
+@pytest.mark.slow
 def test_the_delay_falls_as_lambda_rises() -> None:
     """Copying four words: the hard DAL of each lambda is not above that of the one before, and falls over them all."""
     sentences = torch.randint(4, 10, (32, 4), generator=torch.Generator().manual_seed(0)).tolist()
@@ -401,6 +402,7 @@ def test_the_delay_falls_as_lambda_rises() -> None:
     assert dal == sorted(dal, reverse=True) and dal[0] > dal[-1] + 0.5, dal
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("attention", tiny.FIVE)
 def test_a_batch_can_be_learned_by_heart(attention: str) -> None:
     sizes = dict(hidden_size=24, embed_dim=16, energy_dim=8)

@@ -26,14 +26,14 @@ def test_the_points_of_a_resample_may_change_places() -> None:
 
 
 def copied(table: Path, system: str, new: str) -> None:
-    """The rows of a system once more under another name."""
+    """Copy the rows of a system under another name."""
     rows: List[dict] = json.loads((table.parent / "results.json").read_text())
     rows += [{**row, "system": new} for row in rows if row["system"] == system]
     (table.parent / "results.json").write_text(json.dumps(rows))
 
 
 def test_a_system_against_itself(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The same sentences are drawn for both, so that nothing is left to chance."""
+    """A curve compared with itself: the same sentences are drawn for both, so the difference is exactly 0."""
     table = sweep(tmp_path)
     copied(table, "wait-k", "again")
     assert main([str(tmp_path / "results.json"), "wait-k", "again"]) == 0

@@ -1,4 +1,4 @@
-"""The dictionary of the task says what fairseq's says, whatever it is given."""
+"""The dictionary of the task gives the same answers as fairseq's, for valid and invalid input."""
 
 from typing import Any, Dict
 

@@ -38,7 +38,7 @@ def test_gradcheck() -> None:
 
 
 def test_the_inputs_are_left_alone() -> None:
-    """The body works in place, on its own copies."""
+    """The inputs are unchanged: the computation in place uses copies."""
     inputs = arguments(2, 4, 3)
     before = [x.detach().clone() for x in inputs]
     additive_energy(*inputs).sum().backward()
@@ -68,7 +68,7 @@ def test_half_precision(dtype: torch.dtype) -> None:
 
 @pytest.mark.parametrize("keys_dtype", [torch.float32, torch.bfloat16])
 def test_autocast(keys_dtype: torch.dtype) -> None:
-    """The parameters in float32, the keys in what the projection gave; the backward outside of autocast."""
+    """Under autocast: float32 parameters, keys of the type of the projection, the backward outside of autocast."""
     keys, query, v = arguments(4, 7, 16)
     keys = keys.detach().to(keys_dtype).requires_grad_()
     with torch.autocast("cpu", dtype=torch.bfloat16):

@@ -69,7 +69,7 @@ def test_log_of_remove_bpe_gives_bleu_only(tmp_path: Path) -> None:
 
 
 def test_log_of_bpe_and_tokenizer_options_gives_bleu_of_the_detokenised_lines(tmp_path: Path) -> None:
-    """--bpe --tokenizer leave the subwords in H alone; the source might pass for subwords if little of it was read."""
+    """With --bpe and --tokenizer only the H lines have subwords, so that there is no latency."""
     text = "S-0\tJa, ja.\nT-0\tYes, yes.\nH-0\t-1\ty@@ es , y@@ es .\nD-0\t-1\tYes, yes.\nI-0\t1 1 1 1 1 1 1\n"
     log = read(tmp_path, text)
     assert log.no_latency is not None and "H- lines" in log.no_latency

@@ -54,7 +54,7 @@ def test_golden_table(g: List[int], src_length: int, al: str, dal: str, ap: str)
 
 
 def test_golden_table_as_one_batch() -> None:
-    """Ragged, with garbage beyond each |y|, in every type that delays come in."""
+    """Sentences of different lengths with garbage beyond each |y|, in every type of delays."""
     size = max(len(g) for g, *_ in GOLDEN) + 2
     src_lengths = torch.tensor([row[1] for row in GOLDEN])
     tgt_lengths = torch.tensor([len(row[0]) for row in GOLDEN])
@@ -79,7 +79,7 @@ def test_wait_k_on_equal_lengths_lags_by_k(k: int, size: int) -> None:
 
 @given(st.data())
 def test_metrics_are_the_recurrences(data: st.DataObject) -> None:
-    """Any delays: fractional, not monotone, complete early, late or never; several sentences a batch."""
+    """Any delays: fractional, not monotone, complete early, late or never; several sentences per batch."""
     sentences = []
     for _ in range(data.draw(st.integers(1, 4))):
         src_length = data.draw(st.integers(1, 12))
@@ -101,7 +101,7 @@ def test_metrics_are_the_recurrences(data: st.DataObject) -> None:
 
 
 def test_gradients_of_dal_are_those_of_the_recurrence() -> None:
-    """Away from ties, where the maximum has two arguments and the derivative is anybody's choice."""
+    """Gradients away from ties, where the maximum is not differentiable."""
     src_lengths, tgt_lengths = torch.tensor([9, 7, 20]), torch.tensor([8, 11, 5])
     g = torch.cumsum(torch.rand(3, 11, dtype=torch.float64) * 2, dim=1).requires_grad_()
     differentiable_average_lagging(g, src_lengths, tgt_lengths).sum().backward()
@@ -122,7 +122,7 @@ def test_gradcheck() -> None:
 
 
 def test_dal_from_alpha_reaches_every_step() -> None:
-    """The latency loss as it is trained: alpha -> g -> DAL."""
+    """Gradients of the latency loss as in training: alpha -> g -> DAL."""
     alpha = torch.softmax(torch.randn(4, 6, 10), -1).requires_grad_()
     g, truth = expected_delays(alpha), oracles.delays(alpha.detach())
     assert (g - truth).abs().max() < 1e-5
@@ -138,7 +138,7 @@ def test_half_precision_is_computed_in_float32(dtype: torch.dtype) -> None:
     truth = oracles.delays(alpha.to(dtype))
     g = expected_delays(alpha.to(dtype))
     assert g.dtype == torch.float32 and (g - truth).abs().max() < 1e-3
-    with torch.autocast("cpu", dtype=dtype):  # half a token of error if a matrix product sneaks in
+    with torch.autocast("cpu", dtype=dtype):  # a matrix product in half precision would be off by half a token
         g = expected_delays(alpha)
         assert g.dtype == torch.float32 and (g - oracles.delays(alpha)).abs().max() < 1e-3
     half, lengths = torch.tensor([[3, 4, 4, 4]], dtype=dtype), torch.tensor([4])

@@ -67,7 +67,7 @@ def case(nonlinearity: bool = False, clip: float = 10.0, dtype: torch.dtype = to
 
 
 def random_padding() -> Tensor:
-    """Anywhere, and one sentence of nothing but padding."""
+    """Random padding, also inside a sentence, and one sentence that is all padding."""
     padding = torch.rand(B, T) < 0.4
     padding[0] = True
     return padding
@@ -105,7 +105,7 @@ def test_values_and_gradients_are_those_of_the_equations(nonlinearity: bool, cli
 
 
 def test_the_clip_of_the_options_is_reached() -> None:
-    """Or the test above would say nothing about it."""
+    """The values of the test above are large enough for the clip."""
     assert float(run(case(clip=0.3))[2].detach().abs().max()) == pytest.approx(0.3)
     assert float(run(case(clip=0.0))[2].detach().abs().max()) > 0.3
 
@@ -126,7 +126,7 @@ def test_gradcheck(nonlinearity: bool, padded: bool) -> None:
 
 @pytest.mark.parametrize("used", [0, 1, 2])
 def test_each_output_alone_has_its_gradient(used: int) -> None:
-    """Of the three outputs only one may be used: the others then send no gradient back."""
+    """If only one of the three outputs is used, the others contribute no gradient."""
     c = case()
     assert_same(c, [run(c)[used]], [oracle(*c)[used]])
 
@@ -206,7 +206,7 @@ def test_a_frozen_layer_passes_the_gradient_on() -> None:
 
 
 def test_changing_an_output_in_place_is_noticed() -> None:
-    """The backward reads h: it must not silently compute with what a caller wrote over it."""
+    """Writing over h before the backward, which needs it, is an error."""
     c = case()
     h, _ = c.lstm(c.x)
     with pytest.raises(RuntimeError, match="inplace|in-place|view"):
@@ -253,7 +253,7 @@ def test_the_loop_is_the_whole_sequence(nonlinearity: bool, clip: float, known: 
 
 @pytest.mark.parametrize("steps", [3, T])
 def test_the_loop_with_feedback(steps: int) -> None:
-    """What the decoder does: each step is fed something made of the state before; not all steps need be taken."""
+    """Step by step as in the decoder: each input depends on the previous state, and a sequence may end early."""
     c = case()
 
     def feedback(h: Tensor) -> Tensor:
@@ -354,6 +354,6 @@ def test_a_constant_z_is_harmless(dtype: torch.dtype) -> None:
 
 def test_long_sequences_stay_within_the_clip() -> None:
     lstm = LayerNormLSTM(2, 8)
-    torch.nn.init.constant_(lstm.bias, 8.0)  # every gate open: c grows by about 1 a step
+    torch.nn.init.constant_(lstm.bias, 8.0)  # every gate open: c grows by about 1 per step
     h, state = lstm(torch.randn(2, 40, 2))
     assert float(state.c.detach().abs().max()) == 10.0 and float(h.detach().abs().max()) <= 10.0

@@ -24,7 +24,7 @@ def lookback(alpha: Tensor, u: Tensor, window: Optional[int], src_lengths: Optio
 
 
 def stop_distributions(batch_size: int, src_size: int) -> Tensor:
-    """Spread out, nearly hard, early and late: rows of an alpha, each summing to 1."""
+    """Rows of alpha that each sum to 1: spread out, nearly one-hot, early and late."""
     scale = torch.tensor([0.0, 1.0, 5.0, 30.0]).repeat(batch_size)[:batch_size, None]
     drift = torch.linspace(-8, 8, src_size) * torch.tensor([1.0, -1.0, 0.0]).repeat(batch_size)[:batch_size, None]
     return torch.softmax(torch.randn(batch_size, src_size) * scale + drift, -1)
@@ -149,7 +149,7 @@ def test_padding(window: Optional[int], garbage: float) -> None:
     padding = torch.arange(9) >= lengths[:, None]
     clean = torch.randn(6, 9)
     u = clean.masked_fill(padding, garbage).requires_grad_()
-    alpha = stop_distributions(6, 9).requires_grad_()  # its padding, too, is full
+    alpha = stop_distributions(6, 9).requires_grad_()  # with values in the padding too
     weights = torch.randn(6, 9)
     beta = lookback(alpha, u, window, lengths)
     (beta * weights).sum().backward()
@@ -185,7 +185,7 @@ def test_half_precision_is_computed_in_float32(window: Optional[int], dtype: tor
 
 @pytest.mark.parametrize("window", WINDOWS)
 def test_energies_wider_than_alpha(window: Optional[int]) -> None:
-    """What hides the padding of a float64 row must not become -inf in float32."""
+    """The constant that masks padding in float64 must not become -inf in float32."""
     lengths = torch.tensor([9, 4, 1])
     alpha = stop_distributions(3, 9) * (torch.arange(9) < lengths[:, None])
     u = torch.randn(3, 9, dtype=torch.float64)

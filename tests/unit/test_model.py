@@ -28,16 +28,19 @@ def read_and_write(model: MilkRNMT, source: Tensor, previous: Tensor) -> Tuple[T
     encoder, decoder, attention = model.encoder, model.decoder, model.decoder.attention
     state, source_states = decoder.begin(1), None
     memory = attention.nothing_read(1, state.c, room=1)
+    heads = attention.begin_heads(memory)
     logits, delays, looks = [], [], []
     for i, y in enumerate(previous, start=1):
         s = decoder.query(y.view(1), state)
         queries = attention.queries(s.h)
         while int(memory.lengths) < len(source):
-            if int(memory.lengths) > 0 and bool(attention.wants_to_write(queries, memory, i)):
+            heads = attention.seek(queries, memory, heads, i)
+            if bool(heads.ready):
                 break
             h, source_states = encoder.step(source[int(memory.lengths)].view(1), source_states)
             memory = attention.read(memory, h, torch.tensor([0]))
         out = attention.attend(queries, memory)
+        heads = heads.after_write(memory.lengths)
         features, state = decoder.write(s, out.c, state)
         logits.append(decoder.output(features)[0])
         delays.append(int(memory.lengths))
@@ -61,7 +64,7 @@ def logits_of_each(model: MilkRNMT, pairs: List[tiny.Pair], **kwargs: Any) -> Li
 @pytest.mark.parametrize("after", tiny.FIVE)
 @pytest.mark.parametrize("before", tiny.FIVE)
 def test_a_model_starts_from_that_of_another_mechanism(before: str, after: str) -> None:
-    """What both have is taken, also above and below the attention; what only the new one has stays as it was built."""
+    """Parameters that both models have are copied; those that only the new one has keep their initial values."""
     trained, model = tiny.model(attention=before).state_dict(), tiny.model(attention=after)
     built = {name: value.clone() for name, value in model.state_dict().items()}
     model.load_state_dict(dict(trained))
@@ -71,7 +74,7 @@ def test_a_model_starts_from_that_of_another_mechanism(before: str, after: str) 
 
 @torch.no_grad()
 def test_milk_starts_where_soft_attention_ends() -> None:
-    """With a head that waits, it is soft attention."""
+    """MILk with a head that never stops early equals soft attention."""
     soft = tiny.model(attention="soft", hidden_size=8).eval()
     milk = tiny.model(attention="milk", hidden_size=8, spread=0, energy_bias=-60.0).eval()
     milk.load_state_dict(soft.state_dict())
@@ -146,7 +149,7 @@ def test_right_padded_moves_rows_and_keeps_them_whole() -> None:
 @pytest.mark.parametrize("attention", tiny.STREAMING)
 @torch.no_grad()
 def test_what_has_not_been_read_changes_nothing(attention: str) -> None:
-    """Other tokens, more of them or fewer, from position g_i + 1 on: y_1 .. y_i come out the same."""
+    """Changing, adding or removing source tokens after position g_i does not change y_1 .. y_i."""
     model = tiny.model(attention=attention, encoder_layers=3, decoder_layers=3).eval()
     logits, extra = forward(model, tiny.batch(PAIRS))
     changed, steps = [], []
@@ -244,7 +247,7 @@ def test_options_out_of_range_are_refused_by_name(name: str, value: float) -> No
 
 
 def test_the_pace_of_the_embeddings_is_theirs_alone() -> None:
-    """The same function, whose embeddings are stored divided by the pace and learn that much faster."""
+    """The function is the same; embeddings are stored divided by the pace and learn that much faster."""
     slow, fast = tiny.model(), tiny.model(embed_pace=16.0)
     state = slow.state_dict()
     fast.load_state_dict({name: x / 16 if "embedding" in name else x for name, x in state.items()})
@@ -277,7 +280,7 @@ def test_embeddings_can_be_shared() -> None:
 
 
 def test_dropout_is_where_rnmt_plus_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Embeddings, encoder layers and upper decoder layers; neither the bottom decoder layer, context nor softmax."""
+    """Dropout is on embeddings, encoder layers and upper decoder layers, and on nothing else."""
     dropped: List[Tuple[Tuple[int, ...], float, bool]] = []
 
     def dropout(x: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
@@ -295,7 +298,7 @@ def test_dropout_is_where_rnmt_plus_has_it(monkeypatch: pytest.MonkeyPatch) -> N
 
 @torch.no_grad()
 def test_residuals_start_at_the_third_layer() -> None:
-    """A silent layer (scale and bias 0: o c = 0) is passed by a residual or gives zeros: the second gives zeros."""
+    """A layer that is switched off (scale and bias 0) is bypassed by its residual; the second layer has none."""
     tokens = tiny.batch(PAIRS)["net_input"]
 
     def outputs(silent: int) -> Tuple[Tensor, Tensor]:
@@ -346,7 +349,7 @@ def test_the_noise_grows_with_the_updates() -> None:
     noise = []
     for update in (0, 1, 3, 100):
         model.set_num_updates(update)
-        noise.append(getattr(model.decoder.attention, "head").noise)  # noqa: B009
+        noise.append(getattr(model.decoder.attention.stop, "noise"))  # noqa: B009
     assert noise == [1.0, 2.0, 4.0, 4.0]
 
 
@@ -370,7 +373,7 @@ def test_soft_attention_one_token_at_a_time_is_the_full_forward() -> None:
 @pytest.mark.parametrize("bidirectional", [False, True])
 @torch.no_grad()
 def test_beam_search_scores_are_those_of_the_full_forward(bidirectional: bool) -> None:
-    """Beams are reordered and finished sentences leave the batch; the scores must follow."""
+    """The scores stay right when beams are reordered and finished sentences leave the batch."""
     model = tiny.model(attention="soft", encoder_bidirectional=bidirectional, encoder_layers=3, decoder_layers=3)
     sample = tiny.batch(PAIRS, left_pad_source=True)
     search = SequenceGenerator([model.eval()], model.decoder.dictionary, beam_size=3, max_len_b=6)

@@ -1,4 +1,4 @@
-"""What the repository keeps of Multi30k: the document and the figures are one, and the pictures can be drawn again."""
+"""The recorded results of Multi30k: the document agrees with the figures, and the pictures can be drawn again."""
 
 import json
 from pathlib import Path
@@ -11,7 +11,7 @@ from examples.multi30k import record, tables
 
 
 def test_every_table_of_results_md_is_that_of_the_recorded_sweep() -> None:
-    """If this is red, `python -m examples.multi30k.record SWEEP`."""
+    """If this fails, run `python -m examples.multi30k.record SWEEP`."""
     made = record.tables()
     assert set(made) == {"test", "beams", "val", "noise", "mass"}
     assert fill(record.DOCUMENT, made) == record.DOCUMENT.read_text(encoding="utf-8")

@@ -12,8 +12,7 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from fairseq_milk.attention import Memory
-from fairseq_milk.attention.base import context
+from fairseq_milk.attention import Memory, context
 from tests.support import tiny_models as tiny
 
 # a value goes to Python, or decides a shape
@@ -23,7 +22,7 @@ INDEXED = {"index", "index_put", "index_put_", "_index_put_impl_", "_unsafe_inde
 
 
 class Synchronisations(TorchDispatchMode):
-    """The operators that would wait for the GPU, and the number of all."""
+    """The operators that would wait for the GPU, and the number of all operators."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -40,7 +39,7 @@ class Synchronisations(TorchDispatchMode):
 
 
 class Variant(NamedTuple):
-    """What can be switched on besides: another way through the head or through the criterion."""
+    """Options that take another path through the head or the criterion."""
 
     model: Dict[str, Any] = {}
     criterion: Dict[str, Any] = {}
@@ -131,7 +130,7 @@ def plant(monkeypatch: pytest.MonkeyPatch, mistake: Callable[[Tensor], None]) ->
         mistake(beta.detach())
         return context(beta, memory)
 
-    monkeypatch.setattr("fairseq_milk.attention.milk.context", mistaken)
+    monkeypatch.setattr("fairseq_milk.attention.attention.context", mistaken)
 
 
 @pytest.mark.parametrize("mistake", PLANTED)
@@ -160,5 +159,5 @@ def test_a_backward_is_traced_too(monkeypatch: pytest.MonkeyPatch) -> None:
     def mistaken(beta: Tensor, memory: Memory) -> Tensor:
         return context(Backward.apply(beta), memory)
 
-    monkeypatch.setattr("fairseq_milk.attention.milk.context", mistaken)
+    monkeypatch.setattr("fairseq_milk.attention.attention.context", mistaken)
     assert "_local_scalar_dense" in traced(training_step("milk")).found

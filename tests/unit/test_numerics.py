@@ -27,7 +27,7 @@ from fairseq_milk.functional import (
 from fairseq_milk.functional.output_loss import label_smoothed_nll
 
 DTYPES = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
-# from nothing over what a network gives and what saturates a sigmoid to what the type just holds
+# from 0 over usual values and those that saturate a sigmoid to nearly the largest of the type
 SIZES = (0.0, 1e-6, 1.0, 30.0, 120.0, 1e4, 6e4, 1e30, 3e38, 1e300)
 
 
@@ -112,7 +112,7 @@ def test_alignment(case: Case) -> None:
 
 @given(cases())
 def test_the_published_alignment(case: Case) -> None:
-    """Inexact, but never beyond a distribution and never without a gradient."""
+    """The published form is inexact, but gives at most a distribution and a finite gradient."""
     alpha, e = schedule(case, expected_alignment_parallel)
     assert torch.isfinite(alpha).all() and (alpha >= 0).all() and not alpha[:, outside(case)].any()
     check_gradient(alpha.square().sum(), e)
@@ -163,7 +163,7 @@ def test_energies(case: Case) -> None:
 
 @given(cases(), st.floats(0, 1, exclude_max=True))
 def test_output_loss(case: Case, eps: float) -> None:
-    """Logits up to some thousands; float16 is for features up to 4."""
+    """Logits up to some thousands; in float16, features up to 4."""
     size = min(case.size, 1e3) ** 0.5
     features = case.energies(int(case.lengths.sum()), 5, size=min(size, 1.0) if case.dtype == torch.float16 else size)
     features = features.clamp(-4, 4).requires_grad_()

@@ -1,4 +1,4 @@
-"""Optimisation as in RNMT+: the learning rate, and the guard against gradients out of the ordinary."""
+"""Optimisation as in RNMT+: the learning rate, and the guard that rejects abnormally large gradients."""
 
 import math
 import random
@@ -79,7 +79,7 @@ def test_schedules_that_cannot_be_are_refused(changes: Any, option: str) -> None
 
 
 def lingvo(norms: List[float]) -> Tuple[List[bool], List[float]]:
-    """GradNormTracker as model-details.md 1.2 tells it, written down once more: decisions, and what it has learned."""
+    """An independent implementation of GradNormTracker after model-details.md 1.2: decisions and statistics."""
     log_mean = log_mean_squared = total_weight = 0.0
     rejected = []
     for norm in norms:

@@ -156,7 +156,7 @@ def test_extreme_logits_stay_finite() -> None:
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_half_precision(dtype: torch.dtype) -> None:
-    """As close to float64 as the inputs' own rounding, and no small probability lost before the loss is scaled."""
+    """As accurate as the rounding of the inputs; small probabilities do not underflow before the loss is scaled."""
     x = inputs(n=300, d=16, v=500, dtype=dtype)
     exact: Inputs = tuple(t.detach().double().requires_grad_() for t in x[:3] if t is not None) + (x[3],)  # type: ignore
     ours, theirs = label_smoothed_nll(*x, 0.1, PAD), by_fairseq(*exact, 0.1)

@@ -1,4 +1,4 @@
-"""The paper's figures are those of the paper."""
+"""The figures of analysis/paper_results.py are those of the paper's tables."""
 
 import math
 import re
@@ -51,7 +51,7 @@ def test_development_tables() -> None:
     [("deen", 25, (671.1, 276.7, 238.6, 19.14)), ("enfr", 24, (934.9, 256.0, 222.8, 17.94))],
 )
 def test_sums(pair: str, lines: int, sums: Tuple[float, ...]) -> None:
-    """Where the paper is not at hand."""
+    """The figures are complete where the paper is not at hand."""
     rows = TEST_SETS[pair]
     assert len(rows) == lines and pair in NAMES
     assert [math.fsum(getattr(row, name) for row in rows) for name in ("bleu", "dal", "al", "ap")] == pytest.approx(

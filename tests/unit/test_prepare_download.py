@@ -1,4 +1,4 @@
-"""Downloads of examples/prepare: from a server that breaks off, from a folder, and what is not the release."""
+"""Downloads of examples/prepare: from a server that breaks off, from a folder, and files that are not the release."""
 
 import hashlib
 import io
@@ -59,7 +59,7 @@ def test_a_server_that_sends_nothing_more_is_given_up(place: Path, tmp_path: Pat
         get(server.url, tmp_path)
     assert partial_of(tmp_path).read_bytes() == DATA[:1000]
     with pytest.raises(UserError, match="run this again"):
-        get("http://127.0.0.1:1", tmp_path)  # nobody listens there
+        get("http://127.0.0.1:1", tmp_path)  # no server is listening there
 
 
 @pytest.mark.parametrize("size", [ARCHIVE.size, None])
@@ -117,7 +117,7 @@ def test_what_is_there_already_is_verified(found: bytes, place: Path, tmp_path: 
     for archive in (ARCHIVE, ARCHIVE._replace(size=None)):
         with pytest.raises(UserError, match="of the public release.*; remove it and run this again"):
             get(str(place), tmp_path, archive)
-    assert (tmp_path / ARCHIVE.path).read_bytes() == found  # the user's file, perhaps: nothing is removed
+    assert (tmp_path / ARCHIVE.path).read_bytes() == found  # it may be the user's file: nothing is removed
 
 
 def test_an_archive_known_by_md5_says_its_sha256(place: Path, tmp_path: Path) -> None:

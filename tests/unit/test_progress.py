@@ -1,4 +1,4 @@
-"""The lines that show how far a sweep is."""
+"""The progress lines of a sweep."""
 
 import io
 from typing import List

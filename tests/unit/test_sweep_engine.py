@@ -1,4 +1,4 @@
-"""Runs with commands that do nothing: what is kept, what is run again, how it fails, and what is said of it."""
+"""The engine of a sweep with commands that do nothing: what is kept, what is run again, failures and messages."""
 
 import errno
 import io
@@ -29,7 +29,7 @@ INNER = 'now | INFO | train_inner | {"epoch": 1, "update": 0.5, "loss": "%s", "d
 
 
 def note(run: Run, stage: int, code: int) -> List[str]:
-    """A command that says what it does, notes in its folder that it ran, makes its file, and ends with the code."""
+    """A command that prints its name, records that it ran, writes its file and ends with the exit code."""
     made, ran = str((run.model, run.summary)[stage]), str(run.folder / "ran")
     script = f"""
 import os, sys, zipfile
@@ -177,7 +177,7 @@ def test_done_is_not_believed_without_settings(tmp_path: Path) -> None:
 
 
 def test_a_run_of_another_process_is_waited_for(codes: Dict[str, int], tmp_path: Path) -> None:
-    """It is used if the other completes it, and taken over if the other ends."""
+    """A run of another process is used if that completes it, and taken over if that process ends."""
     used, taken = make_run(tmp_path, "used"), make_run(tmp_path, "taken")
     complete(used)
     done = (used.folder / "done.json").read_text()

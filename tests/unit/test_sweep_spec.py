@@ -1,4 +1,4 @@
-"""The file of a sweep: what it means, and every mistake in it named in one sentence with file and key."""
+"""The file of a sweep: its meaning, and one sentence with file and key for every mistake in it."""
 
 import textwrap
 from pathlib import Path
@@ -87,7 +87,7 @@ def test_words_are_not_what_yaml_1_1_makes_of_them(tmp_path: Path) -> None:
 
 
 def test_what_several_systems_share(tmp_path: Path) -> None:
-    """Anchors and merges, also of a merge that is written further in."""
+    """YAML anchors and merges, also nested ones."""
     text = """
 data: data-bin
 systems:

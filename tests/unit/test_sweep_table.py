@@ -1,4 +1,4 @@
-"""The table of a sweep: written whole, read back as it was, and every fault in it named."""
+"""The table of a sweep is written atomically and read back unchanged; every fault in it is named."""
 
 import json
 import math
@@ -148,7 +148,7 @@ def test_results_that_somebody_has_damaged(run: Run, content: str) -> None:
 
 @pytest.mark.parametrize("kept", [None, {"BLEU": [None, None], "DAL": [2.0, 5.0]}], ids=["new", "kept without AL"])
 def test_every_latency_has_an_interval(run: Run, kept: Any) -> None:
-    """Also where a sweep has kept intervals of DAL alone."""
+    """The intervals are computed also for a sweep that has kept those of DAL alone."""
     latency = {"AP": 0.5, "AL": 3.0, "DAL": 4.0, "signature": "unit:subword"}
     run.summary.write_text(json.dumps({"sentences": 40, "BLEU": None, "latency": latency}))
     lines: List[Any] = [{"id": n, "AP": 0.4 + n % 3 / 10, "AL": 2.0 + n % 3, "DAL": 3.0 + n % 3} for n in range(40)]

@@ -37,7 +37,7 @@ def with_eos(tokens: Sequence[str]) -> Tuple[str, ...]:
 
 
 def agreement(a: Sequence[str], b: Sequence[str]) -> int:
-    """How many first tokens of a and b are the same."""
+    """The length of the common prefix of a and b."""
     return next((n for n, (left, right) in enumerate(zip(a, b)) if left != right), min(len(a), len(b)))
 
 
@@ -69,7 +69,7 @@ class Trie:
         return tuple(found)
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def treebank() -> Dict[str, Sentence]:
     """The sentences of the miniature language by their source."""
     return {" ".join(sentence.source): sentence for sentence in language.enumerate_sentences(MINIATURE)}
@@ -110,7 +110,7 @@ def test_every_sample_is_in_the_enumeration() -> None:
 
 
 class Rewritten:
-    """Follows the written choices as far as they fit and leaves the rest to chance."""
+    """A random generator that follows recorded choices as far as they apply and is random from there on."""
 
     def __init__(self, written: Sequence[int], rng: random.Random) -> None:
         self.written, self.rng = written, rng
@@ -126,7 +126,7 @@ class Rewritten:
 
 
 def neighbours(script: Rewritten, rng: random.Random) -> Iterator[Sentence]:
-    """Each single choice of the derivation changed in each way, the later ones kept, and then left to chance."""
+    """Every derivation that differs in a single choice, with the later choices kept, and with random ones."""
     for step, size in enumerate(script.sizes):
         for other in range(size):
             head = [*script.taken[:step], other]

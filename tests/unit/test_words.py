@@ -1,4 +1,4 @@
-"""Words in, words out: what a word becomes, when a word is complete, and text that only grows."""
+"""Streaming of words: how a word is split, when a word is complete, and output that only grows."""
 
 from pathlib import Path
 from types import SimpleNamespace
@@ -101,7 +101,7 @@ def test_a_hyphen_waits_for_what_it_joins() -> None:
 
 
 def test_subwords_are_forgotten_when_there_are_too_many(tmp_path: Path) -> None:
-    """subword-nmt remembers every word, and a stream of names and numbers has no end."""
+    """The cache of subword-nmt, which keeps every word, is bounded: a stream may never end."""
     (tmp_path / "codes").write_text("#version: 0.2\na b</w>\n")
     bpe = build_bpe(str(tmp_path / "codes"))
     source = SourceWords(dictionary("ab", "x@@"), bpe)
@@ -141,7 +141,7 @@ def test_a_session_writes_while_it_reads() -> None:
 
 
 def test_sessions_at_once_share_no_text() -> None:
-    """Each with its own target text: what one writes is not in the other, in whatever order they are fed."""
+    """Two sessions have separate target texts, in whatever order they are fed."""
     model, source, target = words_and_model()
     alone = Session(StreamingSession(model), source, target)
     want = text_of(alone.push("w1 w2 w3")) + text_of(alone.end())

@@ -1,9 +1,10 @@
-"""A user directory for tests: the task of fairseq_milk, on which every rank says what its parameters are."""
+"""A user directory for tests: our task, on which every rank prints its parameters and random numbers."""
 
 import hashlib
 import os
 from typing import Any
 
+import torch
 from fairseq.distributed import utils as distributed_utils
 from fairseq.tasks import register_task
 
@@ -17,4 +18,5 @@ class WitnessedTranslationTask(SimultaneousTranslationTask):
         super().optimizer_step(optimizer, model, update_num)
         digest = hashlib.sha1(b"".join(p.detach().numpy().tobytes() for p in model.parameters())).hexdigest()
         rank = distributed_utils.get_data_parallel_rank() if distributed_utils.dist.is_initialized() else 0
-        os.write(1, f"witness update={update_num + 1} rank={rank} parameters={digest}\n".encode())
+        drawn = hashlib.sha1(torch.get_rng_state().numpy().tobytes()).hexdigest()
+        os.write(1, f"witness update={update_num + 1} rank={rank} parameters={digest} drawn={drawn}\n".encode())

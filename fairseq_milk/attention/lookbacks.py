@@ -1,0 +1,79 @@
+"""How far back the attention looks from where its head stopped: the second half of a mechanism.
+
+A lookback answers twice.  In training it gives beta averaged over the stop position; where the stop is known, in
+decoding and for a fixed schedule, it gives the softmax of u over what is seen.  `u` is the soft energy, None for a
+lookback that needs none.
+"""
+
+from abc import ABC, abstractmethod
+from typing import Optional
+
+from torch import Tensor
+
+from ..functional import chunkwise_lookback, infinite_lookback, prefix_softmax
+from ..functional.masking import spread
+from .memory import Memory
+from .options import AttentionOptions
+
+
+class Lookback(ABC):
+    soft = True  # it has an energy u
+
+    def __init__(self, options: AttentionOptions) -> None:
+        self.options = options
+
+    @abstractmethod
+    def expected(self, alpha: Tensor, u: Optional[Tensor], memory: Memory) -> Tensor:
+        """beta, averaged over stop positions that are distributed as alpha.  (..., J) -> (..., J)."""
+
+    @abstractmethod
+    def certain(self, u: Optional[Tensor], memory: Memory) -> Tensor:
+        """beta of a head that has stopped on the last token of the memory.  (..., J) -> (..., J)."""
+
+
+class Here(Lookback):
+    """Only the token on which the head stopped: beta_i = alpha_i   (Raffel et al. 2017)."""
+
+    soft = False
+
+    def expected(self, alpha: Tensor, u: Optional[Tensor], memory: Memory) -> Tensor:
+        return alpha
+
+    def certain(self, u: Optional[Tensor], memory: Memory) -> Tensor:
+        return memory.last
+
+
+class Window(Lookback):
+    """The last w tokens: beta_ij = sum_{k=j}^{j+w-1} alpha_ik exp(u_ij) / sum_{l=k-w+1}^{k} exp(u_il)
+
+    (Chiu and Raffel 2018).
+    """
+
+    def __init__(self, options: AttentionOptions) -> None:
+        super().__init__(options)
+        self.size = options.chunk_size
+        if self.size < 1:
+            raise ValueError(f"the chunk size of MoChA must be at least 1, got {self.size}")
+
+    def expected(self, alpha: Tensor, u: Optional[Tensor], memory: Memory) -> Tensor:
+        assert u is not None
+        return chunkwise_lookback(alpha, u + spread(memory.barrier, u), self.size)
+
+    def certain(self, u: Optional[Tensor], memory: Memory) -> Tensor:
+        assert u is not None
+        return prefix_softmax(u, spread(memory.lengths, u[..., 0]), window=self.size)
+
+
+class Everything(Lookback):
+    """All that has been read: beta_ij = sum_{k=j}^{|x|} alpha_ik exp(u_ij) / sum_{l=1}^{k} exp(u_il)
+
+    (the paper, section 3.2, equation (beta); a softmax where the stop is known).
+    """
+
+    def expected(self, alpha: Tensor, u: Optional[Tensor], memory: Memory) -> Tensor:
+        assert u is not None
+        return infinite_lookback(alpha, u + spread(memory.barrier, u))
+
+    def certain(self, u: Optional[Tensor], memory: Memory) -> Tensor:
+        assert u is not None
+        return (u + spread(memory.barrier, u)).softmax(-1)

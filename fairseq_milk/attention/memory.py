@@ -1,0 +1,111 @@
+"""What an attention knows of the source, and where its heads stand."""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Dict, NamedTuple, Sequence
+
+import torch
+from torch import Tensor
+
+from ..functional import last_position, padding_mask
+from ..functional.masking import spread
+from .energy import Weights
+
+
+@dataclass(frozen=True)
+class Memory:
+    """The source: everything in training, only the prefix that has been read in decoding.
+
+    Masks, and weights that do not change within a batch, are computed once for each memory.
+    """
+
+    h: Tensor  # (B, J, memory_dim): what is looked at
+    keys: Dict[str, Tensor]  # (B, J, energy_dim), W_s h for each energy of the attention
+    lengths: Tensor  # (B,), tokens of h that count; (B, I) or (B, H) where steps or heads see different prefixes
+    weights: Dict[str, Weights]
+
+    @property
+    def size(self) -> int:
+        """J, with padding or room for tokens to come."""
+        return self.h.size(-2)
+
+    @cached_property
+    def barrier(self) -> Tensor:
+        """Added to energies: 0, but at what does not count so low that it never gets any probability.  (..., J)."""
+        zeros = self.h.new_zeros((), dtype=torch.promote_types(self.h.dtype, torch.float32))
+        return torch.where(padding_mask(self.lengths, self.size), torch.finfo(zeros.dtype).min / 4, zeros)
+
+    @cached_property
+    def ending(self) -> Tensor:
+        """The barrier, and a last token so high that every head stops there (mass preservation).  (..., J)."""
+        highest = torch.finfo(self.barrier.dtype).max / 4
+        return self.barrier.masked_fill(last_position(self.lengths, self.barrier), highest)
+
+    @cached_property
+    def last(self) -> Tensor:
+        """alpha of a head that has stopped on the last token: one-hot at `lengths`.  (..., J)."""
+        return last_position(self.lengths, self.barrier).to(self.barrier.dtype)
+
+    def until(self, delay: float) -> "Memory":
+        """The same with no more than `delay` tokens read."""
+        return self if delay >= self.size else replace(self, lengths=self.lengths.clamp(max=int(delay)))
+
+    def until_each(self, delays: Sequence[float]) -> "Memory":
+        """The same for several target steps, each with its own delay: lengths are (B, I)."""
+        g = [int(min(delay, self.size)) for delay in delays]
+        longest = torch.tensor(g, dtype=self.lengths.dtype, device=self.lengths.device)
+        return replace(self, lengths=torch.minimum(self.lengths.unsqueeze(1), longest))
+
+    def seen_by(self, heads: "Heads") -> "Memory":
+        """What the heads see from where they stand; one that found no stop stands on the last token."""
+        return replace(self, lengths=torch.minimum(heads.position + 1, spread(self.lengths, heads.position)))
+
+    def select(self, rows: Tensor) -> "Memory":
+        """Of these sentences.  index_select copies whole rows, four times as fast as h[rows]."""
+        keys = {name: x.index_select(0, rows) for name, x in self.keys.items()}
+        return replace(self, h=self.h.index_select(0, rows), keys=keys, lengths=self.lengths.index_select(0, rows))
+
+    def filled(self) -> "Memory":
+        """Without the room that no sentence has filled yet."""
+        size = int(self.lengths.max())
+        keys = {name: x.narrow(-2, 0, size) for name, x in self.keys.items()}
+        return replace(self, h=self.h.narrow(-2, 0, size), keys=keys)
+
+    def doubled(self) -> "Memory":
+        """With twice the room."""
+        keys = {name: _double(x) for name, x in self.keys.items()}
+        return replace(self, h=_double(self.h), keys=keys)
+
+
+class Heads(NamedTuple):
+    """The state of decoding: where each head stands.  (B,), or (B, H) with several heads."""
+
+    position: Tensor  # source tokens before the one at which the head stands or will look next
+    stopped: Tensor  # bool: the head has stopped for the target token that is about to be written
+
+    @property
+    def ready(self) -> Tensor:
+        """A token is written when every head has stopped.  (B,) bool."""
+        return self.stopped.flatten(1).all(1) if self.stopped.dim() > 1 else self.stopped
+
+    def after_read(self, rows: Tensor, lengths: Tensor) -> "Heads":
+        """These sentences have read one more token: lengths (B,) in all.
+
+        Heads that have not stopped look at it next.  If all have, the READ was not the schedule's own (a knob asked
+        for it), and all of them look at the new token.
+        """
+        forced = torch.zeros_like(self.ready).index_fill(0, rows, True) & self.ready
+        forced = spread(forced, self.stopped)
+        return Heads(torch.where(forced, spread(lengths - 1, self.position), self.position), self.stopped & ~forced)
+
+    def after_write(self, lengths: Tensor) -> "Heads":
+        """The next target token: each head looks again at the token on which it stands."""
+        position = torch.minimum(self.position, spread(lengths - 1, self.position))
+        return Heads(position, torch.zeros_like(self.stopped))
+
+    def select(self, rows: Tensor) -> "Heads":
+        return Heads(self.position.index_select(0, rows), self.stopped.index_select(0, rows))
+
+
+def _double(buffer: Tensor) -> Tensor:
+    return torch.cat((buffer, torch.zeros_like(buffer)), dim=-2)
