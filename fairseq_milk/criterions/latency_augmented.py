@@ -19,6 +19,7 @@ from fairseq.criterions.label_smoothed_cross_entropy import (
 )
 from fairseq.dataclass import ChoiceEnum
 from fairseq.logging import metrics
+from omegaconf.errors import OmegaConfBaseException
 from torch import Tensor
 
 from ..console.errors import UserError, check_numbers, require
@@ -35,7 +36,7 @@ from .collapse import ALARM
 
 NAME = "latency_augmented_label_smoothed_cross_entropy"
 LATENCIES = {"dal": differentiable_average_lagging, "ap": average_proportion}
-A_SENTENCE = ("ap", "al", "dal")  # logged as a mean over sentences
+A_SENTENCE = ("ap", "dal")  # logged as a mean over sentences
 A_TOKEN = ("certainty", "last_mass")  # logged as a mean over target tokens
 
 
@@ -81,7 +82,7 @@ class LatencyAugmentedCriterion(LabelSmoothedCrossEntropyCriterion):
             require(value >= 0, option, value, "must be 0 or a number of updates")
         require(ignore_prefix_size >= 0, "ignore_prefix_size", ignore_prefix_size, "must be 0 or a number of tokens")
         check_numbers({**updates, "latency_weight": latency_weight, "ignore_prefix_size": ignore_prefix_size})
-        ALARM.reset()
+        ALARM.reset(length_of_run(task))
         self.latency_weight = latency_weight
         self.latency_cost = LATENCIES[str(latency_metric)]
         self.latency_after = latency_after
@@ -99,6 +100,7 @@ class LatencyAugmentedCriterion(LabelSmoothedCrossEntropyCriterion):
         if "alpha" not in extra:
             raise UserError(f"--criterion {NAME} is for --arch milk_rnmt and its sizes, whose delays it can see")
         nll, target = self._likelihood(model, features, sample), sample["target"]
+        lengths = target.ne(self.padding_idx).sum(1)
         log, cost = self._latency(extra, target)
         lam = self.current_weight(model.num_updates) if model.training else self.latency_weight
         loss = nll.loss + lam * cost if lam > 0 else nll.loss
@@ -117,8 +119,10 @@ class LatencyAugmentedCriterion(LabelSmoothedCrossEntropyCriterion):
         if self.report_accuracy:
             counted = target[:, self.ignore_prefix_size :].ne(self.padding_idx)
             log.update(n_correct=nll.correct, total=counted.sum())
-        if learned and not model.training:
-            log.update(self._expected(model, sample))
+        if not model.training:  # a hard schedule: the argmin in AL is not defined for expected delays
+            log["al"] = average_lagging(expected_delays(extra["alpha"]), extra["src_lengths"], lengths).sum()
+            if learned:
+                log.update(self._expected(model, sample))
         return loss, sample_size, log
 
     def _likelihood(self, model: Any, features: Tensor, sample: Dict[str, Any]) -> Any:
@@ -143,7 +147,6 @@ class LatencyAugmentedCriterion(LabelSmoothedCrossEntropyCriterion):
             log = {
                 "latency": cost.data,
                 "ap": average_proportion(g, src_lengths, tgt_lengths).sum(),
-                "al": average_lagging(g, src_lengths, tgt_lengths).sum(),
                 "dal": differentiable_average_lagging(g, src_lengths, tgt_lengths).sum(),
                 "first_mass": (alpha[..., 0] * words).sum(),
                 "certainty": (alpha.max(-1).values * written).sum(),
@@ -168,11 +171,22 @@ class LatencyAugmentedCriterion(LabelSmoothedCrossEntropyCriterion):
                 if name in total:
                     metrics.log_scalar(name, total[name] / total[over], total[over], round=3)
 
-        average(("latency", *A_SENTENCE, *(f"expected_{name}" for name in A_SENTENCE)), "nsentences")
+        total["words"] = total["ntokens"] - total["nsentences"]
+        if total["words"] > 0:
+            average(("first_mass",), "words")
+        average(("latency", "al", *A_SENTENCE, *(f"expected_{name}" for name in A_SENTENCE)), "nsentences")
         average((*A_TOKEN, "expected_nll_loss", *(f"expected_{name}" for name in A_TOKEN)), "ntokens")
         weight = total["latency_weight"] / total["nsentences"]
         metrics.log_scalar("latency_weight", weight, total["nsentences"], round=6)
         ALARM.watch({name: float(total[name]) for name in ALARM.names})
+
+
+def length_of_run(task: Any) -> int:
+    """--max-update, where the task knows it; else 0."""
+    try:
+        return int(task.cfg.max_update)
+    except (AttributeError, TypeError, ValueError, OmegaConfBaseException):
+        return 0
 
 
 @register_criterion("latency_augmented", dataclass=LatencyAugmentedConfig)
