@@ -1,4 +1,4 @@
-"""The time that `import fairseq_milk` adds to `import fairseq`."""
+"""Start-up: importing the plugin after fairseq, the mathematics after torch, and the help of the command."""
 
 import json
 import statistics
@@ -14,6 +14,13 @@ before, cpu, wall = set(sys.modules), time.process_time(), time.perf_counter()
 import fairseq_milk
 cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
 print(json.dumps({"cpu": cpu, "wall": wall, "modules": sorted(set(sys.modules) - before)}))
+"""
+MATHEMATICS = """
+import time
+import torch
+cpu = time.process_time()
+import fairseq_milk.functional
+print(time.process_time() - cpu)
 """
 UNWANTED = ("matplotlib", "simuleval", "sacremoses", "subword_nmt", "pandas", "sklearn", "scipy")
 
@@ -32,4 +39,23 @@ def measure(size: Size) -> Outcome:
     return Outcome(checks, {}, f"other packages that it imports: {', '.join(foreign) or 'none'}")
 
 
-ROWS: List[Row] = [Row("startup", "`import fairseq_milk`", "on top of `import fairseq`", measure)]
+def measure_mathematics(size: Size) -> Outcome:
+    outputs = [run_command(sys.executable, "-c", MATHEMATICS).output for _ in range(size.pick(3, 1))]
+    cpu = 1e3 * statistics.median(float(output.splitlines()[-1]) for output in outputs)
+    return Outcome([Check("CPU time", cpu, Bar("<", 100), "ms")], {}, "")
+
+
+def measure_help(size: Size) -> Outcome:
+    command = [sys.executable, "-m", "fairseq_milk.cli"]
+    cpu = {
+        option: 1e3 * statistics.median(run_command(*command, option).cpu for _ in range(size.pick(3, 1)))
+        for option in ("--help", "--version")
+    }
+    return Outcome([Check(option, time, Bar("<", 500), "ms") for option, time in cpu.items()], {}, "")
+
+
+ROWS: List[Row] = [
+    Row("startup", "`import fairseq_milk`", "on top of `import fairseq`", measure),
+    Row("startup-functional", "`import fairseq_milk.functional`", "on top of `import torch`", measure_mathematics),
+    Row("startup-help", "`fairseq-milk --help`", "the whole command, CPU time", measure_help),
+]

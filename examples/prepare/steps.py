@@ -1,6 +1,5 @@
 """Steps that are kept once they are finished: an interrupted preparation goes on where it was."""
 
-import fcntl
 import time
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import Any, Callable, Iterator, Sequence
 from fairseq_milk.console.durations import duration
 from fairseq_milk.console.errors import UserError
 from fairseq_milk.console.files import digest, read_json, write_atomically
+from fairseq_milk.console.locks import try_lock
 from fairseq_milk.console.progress import Line
 
 
@@ -41,11 +41,10 @@ class Steps:
 def alone(folder: Path) -> Iterator[None]:
     """Nobody else prepares into this folder meanwhile."""
     folder.mkdir(parents=True, exist_ok=True)
-    with open(folder / ".lock", "w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise UserError(f"{folder} is in use by another process: wait for it, or end it") from None
+    lock = try_lock(folder / ".lock")
+    if lock is None:
+        raise UserError(f"{folder} is in use by another process: wait for it, or end it")
+    with lock:
         yield
 
 

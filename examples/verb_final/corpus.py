@@ -3,18 +3,17 @@
 OUT/data-<hash of its text>/ has text/ and bin/.  It is made under another name and renamed when it is complete.
 """
 
-import fcntl
 import hashlib
 import os
 import shutil
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Iterator, List, Mapping
+from typing import List, Mapping
 
 from examples.verb_final import recipe, text
 from examples.verb_final.language import Sentence
 from fairseq_milk.console.errors import RunError
 from fairseq_milk.console.files import digest
+from fairseq_milk.console.locks import locked
 from fairseq_milk.console.processes import check, command, start, stop
 from fairseq_milk.console.progress import Line
 from fairseq_milk.console.signals import signals_deferred
@@ -25,7 +24,7 @@ def prepare_data(out: Path, sizes: Mapping[str, int], line: Line, seed: int = re
     files = draw_files(sizes, seed)
     data = folder_of(out, files)
     out.mkdir(parents=True, exist_ok=True)
-    with locked(out):
+    with locked(out / ".lock"):
         for stale in out.glob(".data-*"):  # of somebody who was killed
             shutil.rmtree(stale)
         if not data.is_dir():
@@ -42,14 +41,6 @@ def folder_of(out: Path, files: Mapping[str, str]) -> Path:
     """Where the corpus is, or would be."""
     contents = {name: hashlib.sha256(content.encode()).hexdigest() for name, content in files.items()}
     return out / f"data-{digest([contents, recipe.arguments(recipe.PREPROCESS)])}"
-
-
-@contextmanager
-def locked(out: Path) -> Iterator[None]:
-    """One process at a time makes data; the lock of one that was killed is free."""
-    with open(out / ".lock", "w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
 
 
 def _build(data: Path, files: Mapping[str, str]) -> None:

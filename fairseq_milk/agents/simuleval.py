@@ -15,8 +15,12 @@ from simuleval.agents import TextToTextAgent
 from simuleval.agents.actions import Action, ReadAction, WriteAction
 from simuleval.utils import entrypoint
 
+from fairseq_milk.console.uncaught import is_command, print_user_errors
 from fairseq_milk.live import TextOptions, load  # not relative: --agent runs this file outside of its package
 from fairseq_milk.live.knobs import add_knob_arguments, knob_arguments, refuse_other_knobs
+
+if is_command("simuleval"):
+    print_user_errors()
 
 
 @entrypoint

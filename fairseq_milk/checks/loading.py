@@ -1,24 +1,24 @@
 """A subject from a checkpoint, or from the arguments of a training that has not begun."""
 
-import contextlib
 import os
-import sys
 import warnings
-from typing import Iterator, List, Sequence
+from typing import List, Sequence
 
-from fairseq import checkpoint_utils, options, tasks, utils
+from fairseq import options, tasks, utils
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from omegaconf import OmegaConf
 
 from ..console.errors import UserError
-from ..generation import attention_of, load_model
+from ..generation import attention_of
+from ..generation.loading import load_with_configuration
+from ..host.command_line import command_line
+from ..host.registration import register
 from .subject import Subject, subject
 
 
 def from_checkpoint(checkpoint: str, data: str, subset: str) -> Subject:
-    model, task = load_model(checkpoint, data)
+    model, task, cfg = load_with_configuration(checkpoint, data)
     task.load_dataset(subset)
-    cfg = checkpoint_utils.load_checkpoint_to_cpu(checkpoint)["cfg"]
     weight = OmegaConf.select(cfg, "criterion.latency_weight") or 0.0  # fairseq's own criteria have none
     return subject(model, task, task.datasets[subset], data, trained=True, latency_weight=weight)
 
@@ -27,6 +27,7 @@ def from_training(arguments: Sequence[str]) -> Subject:
     """The model, data and criterion as `fairseq-train ARGUMENTS` would begin with them; nothing is written."""
     if not any(argument.split("=")[0] in ("-a", "--arch") for argument in arguments):
         raise UserError("--train takes the arguments of fairseq-train, and there is no --arch among them")
+    register()
     with command_line(["fairseq-train", *without_plugin(arguments)]), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of hydra, about the defaults of fairseq
         args = options.parse_args_and_arch(options.get_training_parser())
@@ -40,16 +41,6 @@ def from_training(arguments: Sequence[str]) -> Subject:
     task.load_dataset(split, epoch=1)
     weight = getattr(criterion, "latency_weight", 0.0)
     return subject(model, task, task.datasets[split], data, trained=False, latency_weight=weight)
-
-
-@contextlib.contextmanager
-def command_line(argv: List[str]) -> Iterator[None]:
-    """fairseq's parser looks at the command line of the process itself (for --user-dir): let it see its own."""
-    before, sys.argv = sys.argv, argv
-    try:
-        yield
-    finally:
-        sys.argv = before
 
 
 def without_plugin(arguments: Sequence[str]) -> List[str]:

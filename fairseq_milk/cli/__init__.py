@@ -5,10 +5,12 @@ Modules are imported when their verb is used, so that `fairseq-milk --help` answ
 
 import argparse
 import importlib
-import logging
 import os
 import sys
 from typing import Dict, NamedTuple, Optional, Sequence
+
+from ..console.errors import printable
+from ..version import __version__
 
 
 class Verb(NamedTuple):
@@ -30,7 +32,6 @@ VERBS: Dict[str, Verb] = {
 def main(argv: Optional[Sequence[str]] = None) -> int:
     """Bad input (ValueError, OSError) ends with one sentence and 2, Ctrl-C with 130, a closed pipe quietly."""
     argv = list(sys.argv[1:] if argv is None else argv)
-    logging.getLogger("matplotlib").setLevel(logging.WARNING)  # fairseq turns on what every library has to say
     verb = _verb_of(argv)
     args = _parser(verb).parse_args(argv)
     if sys.stdout is None:  # closed by whoever started the command
@@ -60,6 +61,7 @@ def _verb_of(argv: Sequence[str]) -> Optional[str]:
 def _parser(verb: Optional[str]) -> argparse.ArgumentParser:
     """All verbs with their help; only the one that is used knows its own arguments."""
     parser = argparse.ArgumentParser(prog="fairseq-milk", description="Simultaneous translation with fairseq.")
+    parser.add_argument("--version", action="version", version=f"fairseq-milk {__version__}")
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
     for name, (module, help) in VERBS.items():
         subparser = verbs.add_parser(name, help=help, description=help)
@@ -69,5 +71,5 @@ def _parser(verb: Optional[str]) -> argparse.ArgumentParser:
 
 
 def _fail(verb: str, message: str) -> int:
-    print(f"fairseq-milk {verb}: {message}", file=sys.stderr)
+    print(f"fairseq-milk {verb}: {printable(message)}", file=sys.stderr)
     return 2

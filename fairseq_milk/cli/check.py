@@ -2,14 +2,14 @@
 
 import argparse
 import json
-import logging
 import math
 import time
 from collections import Counter
 from typing import Any, Iterator, List
 
 from ..checks import FAIL, OK, SKIP, WARN, Finding, Subject, from_checkpoint, from_training, run_checks
-from ..console.errors import UserError, reason
+from ..console.errors import UserError, printable, reason
+from ..host.command_line import only_warnings
 from ..version import __version__
 
 WORDS = {OK: "ok", WARN: "warned", FAIL: "failed", SKIP: "skipped"}
@@ -31,13 +31,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """0 if nothing failed, 1 if something did or cannot even be loaded; 2, as in every verb, for a wrong call."""
     check_call(args)
-    logging.getLogger().setLevel(logging.WARNING)
+    only_warnings()
     begun = time.perf_counter()
     findings: List[Finding] = []
     for finding in found(args):
         findings.append(finding)
         if not args.json:
-            print(f"{finding.status.upper():<6}{finding.name:<12}{finding.sentence}", flush=True)
+            print(f"{finding.status.upper():<6}{finding.name:<12}{printable(finding.sentence)}", flush=True)
     failed = any(finding.status == FAIL for finding in findings)
     seconds = time.perf_counter() - begun
     if args.json:

@@ -3,12 +3,12 @@
 import argparse
 import codecs
 import contextlib
-import logging
 import os
 import sys
 from typing import Callable, Iterable, Iterator, Optional, Sequence
 
-from ..console.errors import UserError
+from ..console.errors import UserError, printable
+from ..host.command_line import only_warnings
 from ..live import Piece, Session, TextOptions, load
 from ..live.knobs import add_knob_arguments, knob_arguments, refuse_other_knobs
 
@@ -32,7 +32,7 @@ def add_text_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    logging.getLogger().setLevel(logging.WARNING)
+    only_warnings()
     knobs = knob_arguments(args)
     if sys.stdin is None:
         raise UserError("standard input is closed")
@@ -84,11 +84,11 @@ class LiveTranslation:
         text = "".join(piece.text for piece in pieces)
         if text:
             self._log("WRITE", text.strip())
-            print(f"\033[1m{text.strip()}\033[0m " if self.terminal else text, end="", flush=True)
+            print(f"\033[1m{printable(text.strip())}\033[0m " if self.terminal else text, end="", flush=True)
 
     def _log(self, action: str, word: str) -> None:
         if self.verbose:
-            print(action, word, file=sys.stderr, flush=True)
+            print(action, printable(word), file=sys.stderr, flush=True)
 
 
 def characters(fd: int) -> Iterator[str]:

@@ -1,15 +1,30 @@
 """Errors that are shown to the user as one sentence."""
 
 from typing import Any, Mapping, Optional
+from unicodedata import category
 
+TURNS = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"  # the direction of the text that follows
 LARGEST = 2**31 - 1  # of any number that is an option: whole numbers and their sums then fit every tensor
 
 
-class UserError(SystemExit, ValueError):
-    """Bad input, said in one sentence that names the option, file or line.
+class UserError(ValueError):
+    """Bad input, described in one sentence that names the option, file or line.
 
-    It leaves a command with that sentence instead of a traceback, and can be caught as a ValueError in Python.
+    Every command prints that sentence instead of a traceback (`console.uncaught`); in Python it is an exception like
+    others.  What it quotes from a file cannot control the terminal: see `printable`.
     """
+
+    def __init__(self, sentence: str) -> None:
+        super().__init__(printable(sentence))
+
+
+def printable(text: str) -> str:
+    """The text with escapes, such as \\x1b and \\n, for what would control a terminal or turn the text around."""
+    return "".join(c.encode("unicode_escape").decode("ascii") if _controls(c) else c for c in text)
+
+
+def _controls(character: str) -> bool:
+    return category(character) in ("Cc", "Cs", "Zl", "Zp") or character in TURNS
 
 
 class RunError(Exception):

@@ -10,7 +10,7 @@ from fairseq import checkpoint_utils
 from ..attention import SimultaneousAttention
 from ..console.errors import UserError
 from ..console.files import require_text
-from ..host.model_guard import refuse_foreign
+from ..host.registration import register
 from ..text.encoders import Moses, SubwordNmt, Tokenizer
 from ..text.subwords import BPE, SENTENCEPIECE, find_marker
 from ..text.words import SourceWords, TargetText
@@ -21,16 +21,19 @@ def load_model(checkpoint: str, data: str) -> Tuple[Any, Any]:
 
     UserError, in one sentence, for anything that is not a checkpoint of this plugin or does not fit the data.
     """
+    return load_with_configuration(checkpoint, data)[:2]
+
+
+def load_with_configuration(checkpoint: str, data: str) -> Tuple[Any, Any, Any]:
+    """The same, and the configuration that the model was trained with."""
     if not os.path.isfile(checkpoint):
         raise UserError(f"there is no checkpoint {checkpoint}")
-    overrides = {"data": data}
-    state = checkpoint_utils.load_checkpoint_to_cpu(checkpoint, overrides)
-    refuse_foreign(state, checkpoint)
-    models, _, task = checkpoint_utils.load_model_ensemble_and_task([checkpoint], overrides, state=state)
+    register()
+    models, cfg, task = checkpoint_utils.load_model_ensemble_and_task([checkpoint], {"data": data})
     model = models[0]
     if attention_of(model) is None:
         raise UserError(f"{checkpoint} is a {type(model).__name__}, not a model of fairseq_milk (--arch milk_rnmt)")
-    return model.eval(), task
+    return model.eval(), task, cfg
 
 
 def attention_of(model: Any) -> Optional[SimultaneousAttention]:

@@ -1,179 +1,145 @@
-"""Checkpoints are read as data: a file that holds anything else, or is incomplete, is refused.
+"""fairseq's functions that read checkpoints, replaced by ones that read a file once and build only what is allowed.
 
 fairseq reads every checkpoint with a few functions of its own: in `fairseq-train` (to resume, with --restore-file and
 --finetune-from-model), `fairseq-generate`, `fairseq-interactive`, `fairseq-validate` and in Python.  `install` replaces
-them by those of this module.
+them by those of this module.  What `load_checkpoint_to_cpu` returns is what was checked: nothing is read a second time.
 """
 
-import argparse
-import collections
 import contextlib
 import os
-import pickle
-import re
-import typing
 import warnings
+from argparse import Namespace
+from contextvars import ContextVar
+from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
 
-import numpy as np
-import omegaconf
 import torch
-from fairseq import checkpoint_utils
-from fairseq.dataclass.utils import convert_namespace_to_omegaconf
-from fairseq.distributed.utils import _TensorPlaceholder
+from fairseq import checkpoint_utils, file_utils
+from fairseq.dataclass.utils import (
+    convert_namespace_to_omegaconf,
+    omegaconf_no_object_check,
+    overwrite_args_by_name,
+)
 from fairseq.file_io import PathManager
+from omegaconf import OmegaConf
 
-from ..console.errors import UserError, first_line, reason, system_error
+from ..console.errors import UserError, reason, system_error
+from .allowed_parts import is_ours, require_allowed_parts
+from .archives import load_archive_file
+from .checkpoint_file import read_checkpoint
+from .configuration import ConfigurationError, plain_configuration
+from .resuming import compare_options, ranks_exchange_state, require_fitting_moments, require_resumable
 
-# ---- what a checkpoint may hold ----------------------------------------------------------------------------------
-
-# of numpy: what rebuilds arrays and scalars
-NUMPY_FUNCTIONS: typing.List[typing.Any] = [np.empty(0).__reduce__()[0], np.float64(0).__reduce__()[0]]
-CLASSES: typing.List[typing.Any] = [
-    # the configuration: a Namespace in models without a dataclass, omegaconf where ranks exchange a checkpoint
-    argparse.Namespace,
-    collections.defaultdict,
-    dict,
-    int,
-    list,
-    typing.Any,
-    omegaconf.DictConfig,
-    omegaconf.ListConfig,
-    omegaconf.base.ContainerMetadata,
-    omegaconf.nodes.AnyNode,
-    _TensorPlaceholder,
-    # the meters of --eval-bleu: numpy arrays and scalars
-    np.ndarray,
-    np.dtype,
-    *NUMPY_FUNCTIONS,
-    *(type(np.dtype(kind)) for kind in ("i4", "i8", "f4", "f8")),
-    *([omegaconf.base.Metadata] if hasattr(omegaconf.base, "Metadata") else []),
-]
-OLD_NAMES = [(function, f"numpy.core.multiarray.{function.__name__}") for function in NUMPY_FUNCTIONS]  # numpy < 2
-REBUILDERS = ("_rebuild_tensor", "_rebuild_tensor_v2", "_rebuild_parameter")  # of torch's tensors
-# torch >= 2.6 loads `weights_only`, plain data and tensors, and can be told which further classes are data
-HAS_ALLOW_LIST = tuple(int(part) for part in torch.__version__.split(".")[:2]) >= (2, 6)
+# whether fairseq is about to build what the configuration of a checkpoint names
+_builds: ContextVar[bool] = ContextVar("_builds", default=False)
+# where a training that is about to go on keeps what was read
+_resumed: ContextVar[Optional[Dict[str, Any]]] = ContextVar("_resumed", default=None)
 
 
-def allow_fairseq_checkpoints() -> None:
-    """Allow-list exactly `CLASSES`.  What carries anything else, and with it possibly code, is still refused."""
-    if HAS_ALLOW_LIST:
-        torch.serialization.add_safe_globals(CLASSES + OLD_NAMES)
-
-
-class DataPickle:
-    """Python's pickle restricted to the same classes, for an older torch."""
-
-    names = {
-        "collections.OrderedDict",
-        *(f"{kind.__module__}.{getattr(kind, '__qualname__', 'Any')}" for kind in CLASSES),
-        *(f"__builtin__.{kind.__name__}" for kind in (dict, int, list)),  # as Python 2 called them, and so does torch
-        *(name for _, name in OLD_NAMES),
-        "_codecs.encode",  # how numpy's bytes are written; torch's own list has it
-        *(f"torch._utils.{name}" for name in REBUILDERS),  # torch finds its storages itself
-        "torch.Size",
-        "torch.device",
-    }
-
-    class Unpickler(pickle.Unpickler):
-        def find_class(self, module: str, name: str) -> typing.Any:
-            if f"{module}.{name}" not in DataPickle.names:
-                raise pickle.UnpicklingError(f"unsupported GLOBAL {module}.{name}")
-            return super().find_class(module, name)
-
-    @classmethod
-    def load(cls, file: typing.Any, **options: typing.Any) -> typing.Any:
-        return cls.Unpickler(file, **options).load()
-
-
-def load_with_data_pickle(path: str) -> typing.Any:
-    """The two halves of an older `torch.load`, called one by one: the whole of 1.13 ignores its `pickle_module`."""
-    torch_files = torch.serialization
-    with open(path, "rb") as file:
-        if not torch_files._is_zipfile(file):
-            return torch_files._legacy_load(file, "cpu", DataPickle, encoding="utf-8")
-        with torch_files._open_zipfile_reader(file) as records:
-            return torch_files._load(records, "cpu", DataPickle, encoding="utf-8")
-
-
-def load_data(path: str) -> typing.Any:
-    """What torch has saved, if it is nothing but data, whatever torch's version and its environment would allow."""
-    return torch.load(path, map_location="cpu", weights_only=True) if HAS_ALLOW_LIST else load_with_data_pickle(path)
-
-
-# ---- reading -----------------------------------------------------------------------------------------------------
-
-_load = checkpoint_utils.load_checkpoint_to_cpu
-
-
-def check_checkpoint(path: str) -> None:
-    """UserError for a file that is not a whole checkpoint of `fairseq-train`, or that holds anything but data."""
-    if os.path.getsize(path) == 0:
-        raise UserError(f"{path} is empty: it is no checkpoint")
-    try:
-        state = load_data(path)
-    except Exception as error:  # torch, pickle and zipfile each have their own
-        code = re.search(r"GLOBAL (\S+)", str(error))
-        if code is not None:
-            raise UserError(f"{path} is refused: it holds {code.group(1)}, which may run code") from error
-        raise UserError(f"{path} is no checkpoint, or only a part of one: {first_line(error)}") from error
-    if not isinstance(state, dict) or not has_names(state.get("model")):
-        raise UserError(f"{path} is no checkpoint of fairseq-train: it has no parameters")
-    if state.get("cfg") is None and state.get("args") is None:
-        raise UserError(f"{path} is no checkpoint of fairseq-train: it has no configuration")
-
-
-def has_names(parameters: typing.Any) -> bool:
-    return isinstance(parameters, dict) and all(isinstance(name, str) for name in parameters)
-
-
-def load_data_only(path: str, *args: typing.Any, **kwargs: typing.Any) -> typing.Dict[str, typing.Any]:
-    """fairseq's `load_checkpoint_to_cpu`, once the file is known to be harmless.  It is read twice.
-
-    What fairseq would build from the Namespace of an old checkpoint becomes its only configuration: another one beside
-    it could say something else.
-    """
-    local = PathManager.get_local_path(path)
-    if os.path.isfile(local):
-        check_checkpoint(local)
+def load_checkpoint_to_cpu(
+    path: str, arg_overrides: Optional[Dict[str, Any]] = None, load_on_all_ranks: bool = False
+) -> Dict[str, Any]:
+    """fairseq's function of this name: the state of a checkpoint, as data, with a configuration to build from."""
+    state = read_checkpoint(_local_path(path, load_on_all_ranks))
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of hydra, about the defaults of fairseq
-            state: typing.Dict[str, typing.Any] = _load(path, *args, **kwargs)
-            if state.get("args") is not None:
-                state.update(cfg=convert_namespace_to_omegaconf(state["args"]), args=None)
-    except (AttributeError, LookupError, TypeError, ValueError, omegaconf.errors.OmegaConfBaseException) as error:
+            state.update(cfg=_configuration(state), args=None)
+            if arg_overrides is not None:
+                overwrite_args_by_name(state["cfg"], arg_overrides)
+            state = checkpoint_utils._upgrade_state_dict(state)
+    except ConfigurationError as error:
+        raise UserError(f"{path} is refused: {error}") from error
+    except Exception as error:  # omegaconf's, hydra's and those of missing or unfit values
         raise UserError(f"{path} is not of a version of fairseq that this one can read: {reason(error)}") from error
-    for part in ("model", "task"):
-        if not omegaconf.OmegaConf.is_dict(state["cfg"]) or part not in state["cfg"] or state["cfg"][part] is None:
-            raise UserError(f"{path} is no checkpoint of fairseq-train: its configuration has no {part}")
+    resumed = _resumed.get()
+    if resumed is not None:
+        require_resumable(state, path)
+        resumed.update(path=path, cfg=state["cfg"], task_state=state.get("task_state"))
     return state
 
+
+def _local_path(path: str, load_on_all_ranks: bool) -> str:
+    """As fairseq does it: the local copy of a remote file may be old and is fetched again."""
+    local: str = PathManager.get_local_path(path)
+    if local != path and PathManager.path_requires_pathmanager(path):
+        with contextlib.suppress(FileNotFoundError):
+            os.remove(local)
+        if load_on_all_ranks:
+            torch.distributed.barrier()
+        local = PathManager.get_local_path(path)
+    return local
+
+
+def _configuration(state: Dict[str, Any]) -> Any:
+    """The one configuration of a checkpoint, as a DictConfig without interpolation.
+
+    A checkpoint from before fairseq 0.10.1 has a Namespace, which becomes its only configuration: another one beside it
+    could say something else.
+    """
+    cfg = state["cfg"] if state.get("args") is None else state["args"]
+    plain = plain_configuration(cfg)
+    if state.get("args") is not None:
+        cfg = convert_namespace_to_omegaconf(Namespace(**plain))
+        cfg = OmegaConf.to_container(cfg, resolve=True, enum_to_str=True)
+        plain = plain_configuration(cfg)
+    for part in ("model", "task"):
+        if not isinstance(plain.get(part), dict):
+            raise ConfigurationError(f"its configuration has no {part}")
+    if _builds.get():
+        require_allowed_parts(plain)
+        return OmegaConf.create(plain)
+    for part, value in cfg.items():
+        if isinstance(value, Namespace):  # of a model of fairseq's own, which wants it so
+            plain[part] = Namespace(**plain[part])
+    try:
+        return OmegaConf.create(plain, flags={"allow_objects": True})
+    except TypeError:  # omegaconf 2.0, of fairseq 0.12.2
+        with omegaconf_no_object_check():
+            return OmegaConf.create(plain)
+
+
+# ---- building -------------------------------------------------------------------------------------------------------
 
 _load_models = checkpoint_utils.load_model_ensemble_and_task
 
 
 def load_models(
-    filenames: typing.Sequence[str],
-    arg_overrides: typing.Optional[typing.Dict[str, typing.Any]] = None,
-    task: typing.Any = None,
+    filenames: Sequence[str],
+    arg_overrides: Optional[Dict[str, Any]] = None,
+    task: Any = None,
     strict: bool = True,
     suffix: str = "",
     num_shards: int = 1,
-    state: typing.Any = None,
-) -> typing.Tuple[typing.List[typing.Any], typing.Any, typing.Any]:
-    """fairseq's `load_model_ensemble_and_task`, one file after the other, so that the one at fault can be named."""
+    state: Any = None,
+) -> Tuple[List[Any], Any, Any]:
+    """fairseq's `load_model_ensemble_and_task`, one file after the other, so that the one at fault can be named.
+
+    Only where the caller has set up another task than ours are the models of fairseq itself built.  state: as
+    `load_checkpoint_to_cpu` returns it inside of `building`.
+    """
     assert state is None or len(filenames) == 1
-    models: typing.List[typing.Any] = []
+    models: List[Any] = []
     cfg = None
-    for path in filenames:
-        with at_fault(path):
-            loaded, cfg, task = _load_models([path], arg_overrides, task, strict, suffix, num_shards, state)
-            models += loaded
+    with building(task is None or is_ours(type(task))):
+        for path in filenames:
+            with at_fault(path):
+                loaded, cfg, task = _load_models([path], arg_overrides, task, strict, suffix, num_shards, state)
+                models += loaded
     return models, cfg, task
 
 
 @contextlib.contextmanager
-def at_fault(path: str) -> typing.Iterator[None]:
+def building(only_allowed: bool = True) -> Iterator[None]:
+    """A checkpoint that is read in the block may only name parts that are allowed, for fairseq will build them."""
+    token = _builds.set(only_allowed)
+    try:
+        yield
+    finally:
+        _builds.reset(token)
+
+
+@contextlib.contextmanager
+def at_fault(path: str) -> Iterator[None]:
     """Whatever goes wrong becomes a sentence that names this checkpoint."""
     try:
         yield
@@ -187,23 +153,46 @@ def at_fault(path: str) -> typing.Iterator[None]:
         raise UserError(f"{path} cannot be loaded: {reason(error)}") from error
 
 
+# ---- resuming -------------------------------------------------------------------------------------------------------
+
 _resume = checkpoint_utils.load_checkpoint
 
 
-def resume(*args: typing.Any, **kwargs: typing.Any) -> typing.Any:
-    """fairseq's `load_checkpoint`, which names the file but hides why its parameters are refused."""
+def resume(cfg: Any, trainer: Any, **passthrough: Any) -> Any:
+    """fairseq's `load_checkpoint`: takes up a training from a checkpoint that is whole and of the same model."""
+    read: Dict[str, Any] = {}
+    token = _resumed.set(read)
     try:
-        return _resume(*args, **kwargs)
+        with ranks_exchange_state():
+            result = _resume(cfg, trainer, **passthrough)
     except Exception as error:
-        hidden = error.__context__
-        if isinstance(error, UserError) or not isinstance(hidden, UserError):
+        sentence = _sentence(error, read)
+        if sentence is None:
             raise
-        raise UserError(f"{str(error).split(';')[0]}: {hidden}") from error
+        raise UserError(sentence) from error
+    finally:
+        _resumed.reset(token)
+    if read and is_ours(type(trainer.task)):
+        with at_fault(read["path"]):
+            trainer.task.load_state_dict(read["task_state"] or {})
+        require_fitting_moments(trainer, read["path"])
+        compare_options(read["cfg"], trainer, read["path"])
+    return result
+
+
+def _sentence(error: Exception, read: Dict[str, Any]) -> Optional[str]:
+    """What to say of an error that comes from a checkpoint; None if it is said already, or comes from elsewhere."""
+    if isinstance(error, (UserError, MemoryError, torch.cuda.OutOfMemoryError)):
+        return None
+    hidden = error.__context__
+    if isinstance(hidden, UserError):  # fairseq names the file but hides why its parameters are refused
+        return f"{str(error).split(';')[0]}: {hidden}"
+    return f"{read['path']} cannot be resumed from: {reason(error)}" if read else None
 
 
 def install() -> None:
     """From here on fairseq reads checkpoints as above."""
-    allow_fairseq_checkpoints()
-    checkpoint_utils.load_checkpoint_to_cpu = load_data_only
+    checkpoint_utils.load_checkpoint_to_cpu = load_checkpoint_to_cpu
     checkpoint_utils.load_model_ensemble_and_task = load_models
     checkpoint_utils.load_checkpoint = resume
+    file_utils.load_archive_file = load_archive_file

@@ -1,21 +1,43 @@
-"""Everything that is known to fairseq by name: importing this registers it."""
+"""Everything that fairseq knows by name: `register` imports fairseq, patches it and registers the plugin."""
 
+import contextlib
+import importlib
 import logging
+from typing import Iterator
 
-_speech = logging.getLogger("fairseq.tasks.text_to_speech")
-_speech.setLevel(logging.WARNING)  # it asks for tensorboardX, which nothing here needs, whenever fairseq is imported
+# Each registers its classes when it is imported.  They are named as text, because they import this package themselves.
+MODULES = ("criterions", "models.milk_rnmt", "optim", "scoring.scorer", "tasks.simultaneous_translation")
 
-from . import amp_optimizer, checkpoint_reading, checkpoint_writing  # noqa: E402
+_registered = False
 
-amp_optimizer.install()
-checkpoint_reading.install()
-checkpoint_writing.install()
 
-from .. import criterions, optim  # noqa: E402
-from ..models import milk_rnmt  # noqa: E402
-from ..scoring import scorer  # noqa: E402
-from ..tasks import simultaneous_translation  # noqa: E402
+def register() -> None:
+    """The body of `fairseq_milk.register`."""
+    global _registered
+    if _registered:
+        return
+    with _without_speech_warning():
+        import fairseq.tasks  # noqa: F401
+    from . import amp_optimizer, checkpoint_reading, checkpoint_writing, command_line, precision
 
-_speech.setLevel(logging.NOTSET)
+    amp_optimizer.install()
+    checkpoint_reading.install()
+    checkpoint_writing.install()
+    command_line.install()
+    precision.install()
+    package = __name__.partition(".")[0]
+    for module in MODULES:
+        importlib.import_module(f"{package}.{module}")
+    _registered = True
 
-__all__ = ["criterions", "milk_rnmt", "optim", "scorer", "simultaneous_translation"]
+
+@contextlib.contextmanager
+def _without_speech_warning() -> Iterator[None]:
+    """When fairseq is imported, its task for speech asks for tensorboardX, which nothing here needs."""
+    logger = logging.getLogger("fairseq.tasks.text_to_speech")
+    before = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)

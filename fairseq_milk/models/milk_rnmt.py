@@ -4,15 +4,16 @@ import os
 from typing import Any, Dict, Optional, Tuple
 
 import torch
-from fairseq import checkpoint_utils, file_utils
+from fairseq import file_utils
 from fairseq.models import FairseqEncoderDecoderModel, register_model, register_model_architecture
 from torch import Tensor, nn
 
 from ..console.errors import UserError
-from ..host.model_guard import refuse_foreign
+from ..host.registration import register
 from .config import MilkRNMTConfig
 from .decoder import RNMTDecoder
 from .encoder import BidirectionalRNMTEncoder, RNMTEncoder
+from .misuse import languages_swapped, warn_of_other_task
 
 
 @register_model("milk_rnmt", dataclass=MilkRNMTConfig)
@@ -25,6 +26,7 @@ class MilkRNMT(FairseqEncoderDecoderModel):
     @classmethod
     def build_model(cls, cfg: Any, task: Any) -> "MilkRNMT":
         options = MilkRNMTConfig.read(cfg)
+        warn_of_other_task(task, options.attention)
         source, target = task.source_dictionary, task.target_dictionary
         if options.share_all_embeddings and source != target:
             raise UserError("--share-all-embeddings needs one dictionary: run fairseq-preprocess --joined-dictionary")
@@ -45,7 +47,8 @@ class MilkRNMT(FairseqEncoderDecoderModel):
     def from_pretrained(
         cls, model_name_or_path: str, checkpoint_file: str = "model.pt", data_name_or_path: str = ".", **kwargs: Any
     ) -> Any:
-        """fairseq's, which would build any model that a checkpoint names, and not just this one."""
+        """fairseq's `from_pretrained`, with a sentence for what is not there."""
+        register()
         folder = file_utils.load_archive_file(model_name_or_path)
         if folder is None:
             raise UserError(f"there is no folder or archive {model_name_or_path}")
@@ -53,7 +56,6 @@ class MilkRNMT(FairseqEncoderDecoderModel):
             path = os.path.join(folder, name)
             if not os.path.isfile(path):
                 raise UserError(f"there is no checkpoint {path}")
-            refuse_foreign(checkpoint_utils.load_checkpoint_to_cpu(path), path)
         return super().from_pretrained(folder, checkpoint_file, data_name_or_path, **kwargs)
 
     def load_state_dict(self, state_dict: Dict[str, Any], *args: Any, **kwargs: Any) -> Any:
@@ -61,9 +63,10 @@ class MilkRNMT(FairseqEncoderDecoderModel):
         try:
             result = super().load_state_dict(state_dict, *args, **kwargs)
         except RuntimeError as error:
-            reason = str(error).splitlines()[1:2] or [str(error)]
+            reason = (str(error).splitlines()[1:2] or [str(error)])[0].strip()
+            guess = "; are source and target language swapped?" if languages_swapped(self, state_dict) else ""
             raise UserError(
-                f"the checkpoint does not fit the dictionaries or the size of this model: {reason[0].strip()}"
+                f"the checkpoint does not fit the dictionaries or the size of this model: {reason}{guess}"
             ) from error
         for name, parameter in self.named_parameters():
             if not torch.isfinite(parameter).all():

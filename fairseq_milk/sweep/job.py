@@ -1,6 +1,5 @@
 """A run under way: its lock, what it keeps of earlier attempts, its two commands and how long they took."""
 
-import fcntl
 import json
 import math
 import os
@@ -13,6 +12,7 @@ from typing import IO, Any, Optional
 
 from ..console.errors import RunError
 from ..console.files import read_json, write_atomically
+from ..console.locks import try_lock
 from ..console.processes import check, shell_line, start, stop
 from ..console.version_info import source_version
 from .runs import Run, training_part
@@ -25,16 +25,7 @@ NUMBERED = re.compile(r"checkpoint_\d+_\d+\.pt")  # of an epoch and an update
 def lock(run: Run) -> Optional[IO[str]]:
     """The lock of the run's folder, None if another process has it.  It is free when its last holder ends."""
     run.folder.mkdir(parents=True, exist_ok=True)
-    file = open(run.folder / ".lock", "w")
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        file.close()
-        return None
-    except OSError as error:
-        file.close()
-        raise RunError(f"{run.folder} cannot be locked ({error.strerror}): its file system must have flock") from error
-    return file
+    return try_lock(run.folder / ".lock")
 
 
 class Job:
@@ -133,7 +124,7 @@ def spent_before(run: Run) -> float:
 def clear(run: Run) -> None:
     """Of a run with the same training keep what is trained, and nothing else.
 
-    First goes what makes others believe: whoever is killed here leaves nothing that is taken for more than it is.
+    The marks of completion go first: if this is interrupted, nothing is left that looks more complete than it is.
     """
     folder = run.folder
     same = training_part(read_json(folder / "settings.json")) == run.training()

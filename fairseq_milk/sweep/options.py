@@ -8,11 +8,13 @@ from typing import Any, Callable, Dict, List, Optional, Tuple
 from fairseq import options as fairseq_options
 
 from ..console.errors import UserError
+from ..host.registration import register
 from .spec import Spec, words
 
 
 def check_options(spec: Spec) -> None:
     """UserError with file, system and option for the first that fairseq-train or fairseq-generate would refuse."""
+    register()
     checked: Dict[Tuple[str, ...], Optional[str]] = {}
     for point in spec.points:
         for name, kind, make_parser in (

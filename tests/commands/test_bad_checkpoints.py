@@ -13,7 +13,7 @@ from fairseq import checkpoint_utils
 
 from fairseq_milk.console.errors import UserError
 from fairseq_milk.generation import load_model
-from fairseq_milk.host.checkpoint_reading import check_checkpoint, load_with_data_pickle
+from fairseq_milk.host.checkpoint_file import load_with_data_pickle, read_checkpoint
 from fairseq_milk.models.milk_rnmt import MilkRNMT
 from tests.support import fairseq_commands as commands
 from tests.support.fairseq_commands import decoding, run, training
@@ -101,11 +101,11 @@ def test_a_file_cut_anywhere(plain: Plain, tmp_path: Path) -> None:
     for cut in cuts:
         path.write_bytes(whole[:cut])
         with pytest.raises(UserError, match="or only a part of one"):
-            check_checkpoint(str(path))
+            read_checkpoint(str(path))
     for content, words in ((b"", "is empty"), (b"no checkpoint at all\n", "is no checkpoint, or only a part of one")):
         path.write_bytes(content)
         with pytest.raises(UserError, match=f"{path} {words}"):
-            check_checkpoint(str(path))
+            read_checkpoint(str(path))
 
 
 @pytest.mark.parametrize(
@@ -171,7 +171,7 @@ def test_code_in_every_format(write: Any, plain: Plain, tmp_path: Path) -> None:
     mark = malicious(state, path)
     write(state, path)
     with pytest.raises(UserError, match="is refused: it holds|is no checkpoint"):  # torch reads pickle 2 alone
-        check_checkpoint(str(path))
+        read_checkpoint(str(path))
     assert not mark.exists()
     if write is WAYS["pickle"]:
         pickle.loads(path.read_bytes())
@@ -187,14 +187,14 @@ def test_an_older_torch_is_as_careful(plain: Plain, tmp_path: Path) -> None:
     for number, write in enumerate((WAYS["zip"], WAYS["before zip"])):
         path = tmp_path / f"{number}.pt"
         write(state, path)
-        loaded = load_with_data_pickle(str(path))
+        loaded = load_with_data_pickle(path.read_bytes())
         assert commands.different(loaded["model"], state["model"]) is None
         assert loaded["extra_state"]["more"].a == [1] and loaded["cfg"] == state["cfg"]
     mark = malicious(state, path)
     for write in WAYS.values():
         write(state, path)
         with pytest.raises(pickle.UnpicklingError, match=r"GLOBAL \w+\.system"):
-            load_with_data_pickle(str(path))
+            load_with_data_pickle(path.read_bytes())
     assert not mark.exists()
 
 

@@ -22,7 +22,8 @@ from fairseq import checkpoint_utils
 from fairseq_milk.cli import main
 from fairseq_milk.console.errors import UserError
 from fairseq_milk.generation import DecodingOptions, StreamingSession
-from fairseq_milk.host import checkpoint_reading, checkpoint_writing
+from fairseq_milk.host import checkpoint_writing
+from fairseq_milk.host.checkpoint_file import read_checkpoint
 from fairseq_milk.live import Session
 from fairseq_milk.optim import RNMTAdam
 from fairseq_milk.text.words import SourceWords, TargetText
@@ -84,7 +85,7 @@ def test_a_full_disk_is_said_and_the_checkpoint_before_it_is_whole(
     assert said.endswith("could not be written: File too large; the checkpoint before it is untouched")
     assert last.read_bytes() == before and not list(tmp_path.glob("*.tmp"))
     for path in tmp_path.glob("*.pt"):
-        checkpoint_reading.check_checkpoint(str(path))
+        read_checkpoint(str(path))
 
 
 def test_a_write_that_fails_is_made_again_from_the_start(tmp_path: Path, hurried: None) -> None:
@@ -103,7 +104,7 @@ def test_a_write_that_fails_is_made_again_from_the_start(tmp_path: Path, hurried
 
         with mock.patch("torch.save", unreliable), mock.patch("time.sleep"):
             function(state, str(path))
-        checkpoint_reading.check_checkpoint(str(path))
+        read_checkpoint(str(path))
 
     for failures in (0, 1, 2):
         saved(checkpoint_utils.torch_persistent_save, tmp_path / "ours.pt", failures)

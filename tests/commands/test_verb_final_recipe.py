@@ -13,6 +13,7 @@ from examples.document import fill, markdown_table
 from examples.verb_final import comparison, corpus, recipe, record, redraw, results, study, tables
 from examples.verb_final.runs import make_run
 from fairseq_milk.console.errors import RunError
+from fairseq_milk.console.locks import locked
 from fairseq_milk.console.progress import Line
 from fairseq_milk.sweep import scheduler
 from fairseq_milk.sweep.runs import Run
@@ -36,7 +37,7 @@ def test_what_somebody_who_was_killed_has_left_is_removed(tmp_path: Path) -> Non
 
 
 def test_only_one_process_makes_data(tmp_path: Path) -> None:
-    with corpus.locked(tmp_path), open(tmp_path / ".lock") as file, pytest.raises(BlockingIOError):
+    with locked(tmp_path / ".lock"), open(tmp_path / ".lock") as file, pytest.raises(BlockingIOError):
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 

@@ -8,7 +8,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from fairseq_milk.host.checkpoint_reading import check_checkpoint
+from fairseq_milk.host.checkpoint_file import read_checkpoint
 from tests.support import fairseq_commands as commands
 from tests.support.processes import outcome
 
@@ -23,7 +23,7 @@ def study(folder: Path, disk: Path) -> str:
     left = sorted(disk.glob("save/*"))
     assert disk / "save" / "checkpoint_last.pt" in left and not list(disk.glob("save/*.tmp"))
     for path in left:
-        check_checkpoint(str(path))
+        read_checkpoint(str(path))
     return f"{stderr.read_text().splitlines()[-1]}\n{len(left)} checkpoints are left, all whole"
 
 

@@ -16,7 +16,7 @@ from unittest import mock
 
 import torch
 
-from fairseq_milk.host.checkpoint_reading import check_checkpoint
+from fairseq_milk.host.checkpoint_file import read_checkpoint
 from tests.support import fairseq_commands as commands
 from tests.support.processes import child, half_and_killed, outcome
 
@@ -89,7 +89,7 @@ class Killer:
         assert exitcode in (0, -signal.SIGKILL), self._log()
         self.kills += exitcode != 0
         for path in self.save_dir.glob("*.pt"):
-            check_checkpoint(str(path))
+            read_checkpoint(str(path))
         self.resumed_at.append(self.updates())
 
     def _stderr(self) -> Path:

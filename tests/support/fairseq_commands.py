@@ -20,6 +20,10 @@ from fairseq import checkpoint_utils
 from fairseq.logging import metrics, progress_bar
 from fairseq_cli import generate, interactive, preprocess, train, validate
 
+import fairseq_milk
+
+fairseq_milk.register()  # another test may have imported it before fairseq
+
 ROOT = Path(__file__).resolve().parents[2]
 PLUGIN = str(ROOT / "fairseq_milk")
 CRITERION = "latency_augmented_label_smoothed_cross_entropy"

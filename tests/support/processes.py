@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 from typing import Any, Callable, Iterator, List, Optional, Sequence
 
+from fairseq_milk.console.uncaught import print_user_errors
+
 FORK = multiprocessing.get_context("fork")
 
 
@@ -36,7 +38,12 @@ def child(work: Callable[[], object], stderr: Path, other_ends: Sequence[int] = 
                 if fd is not None:
                     os.dup2(fd, number)
         sys.stdin, sys.stdout, sys.stderr = open(0), open(1, "w"), open(2, "w")  # not those of pytest
-        work()
+        print_user_errors()
+        try:
+            work()
+        except Exception:
+            sys.excepthook(*sys.exc_info())  # as at the end of a command; multiprocessing would print a traceback
+            raise SystemExit(1) from None
 
     process = FORK.Process(target=redirected)
     process.start()

@@ -11,9 +11,12 @@ from fairseq.dataclass.utils import merge_with_parent
 from omegaconf import OmegaConf
 from torch import Tensor
 
+import fairseq_milk
 from fairseq_milk.criterions import LatencyAugmentedCriterion
 from fairseq_milk.models.config import MilkRNMTConfig
 from fairseq_milk.models.milk_rnmt import MilkRNMT
+
+fairseq_milk.register()  # another test may have imported it before fairseq
 
 FIVE = ("soft", "waitk", "monotonic", "mocha", "milk")
 STREAMING = FIVE[1:]

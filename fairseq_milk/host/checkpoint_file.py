@@ -1,0 +1,141 @@
+"""A checkpoint as a file: its bytes are read once, their checksums verified, and nothing but data is made of them."""
+
+import argparse
+import contextlib
+import io
+import pickle
+import re
+import zipfile
+from typing import Any, Dict, Iterator, List
+
+import torch
+
+from ..console.errors import UserError, first_line, system_error
+from . import pickled_arrays
+from .plain_data import NotPlainError, plain
+
+ZIP = b"PK\x03\x04"
+TAR = (257, b"ustar")  # offset and mark of torch's oldest format, which unpacks files
+# Beyond what torch itself takes for data: the options of models without a dataclass, and stand-ins for numpy's arrays.
+ALLOWED: Dict[str, Any] = {"argparse.Namespace": argparse.Namespace, **pickled_arrays.NAMES}
+TORCH = {  # the same of torch, for a version whose `weights_only` cannot be told of ALLOWED
+    "collections.OrderedDict",
+    "_codecs.encode",
+    "torch.Size",
+    "torch.device",
+    *(f"torch._utils.{name}" for name in ("_rebuild_tensor", "_rebuild_tensor_v2", "_rebuild_parameter")),
+}
+HAS_ALLOW_LIST = tuple(int(part) for part in torch.__version__.split(".")[:2]) >= (2, 6)
+
+
+def read_checkpoint(path: str) -> Dict[str, Any]:
+    """The state in a local file, as plain data; UserError if it is not a whole and undamaged checkpoint."""
+    try:
+        with open(path, "rb") as file:
+            content = file.read()
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {system_error(error)}") from error
+    if not content:
+        raise UserError(f"{path} is empty: it is no checkpoint")
+    try:
+        verify_checksums(content)
+        state = plain(load_data(content))
+    except NotPlainError as error:
+        raise UserError(f"{path} is refused: {error}") from error
+    except Exception as error:  # torch, pickle and zipfile each have their own
+        code = re.search(r"GLOBAL (\S+)", str(error))
+        if code is not None:
+            raise UserError(f"{path} is refused: it holds {code.group(1)}, which may run code") from error
+        raise UserError(f"{path} is no checkpoint, or only a part of one: {first_line(error)}") from error
+    if not isinstance(state, dict) or not _has_names(state.get("model")):
+        raise UserError(f"{path} is no checkpoint of fairseq-train: it has no parameters")
+    if state.get("cfg") is None and state.get("args") is None:
+        raise UserError(f"{path} is no checkpoint of fairseq-train: it has no configuration")
+    return state
+
+
+def _has_names(parameters: Any) -> bool:
+    return isinstance(parameters, dict) and all(isinstance(name, str) for name in parameters)
+
+
+def verify_checksums(content: bytes) -> None:
+    """ValueError for an archive that is damaged, or that another reader could understand otherwise.
+
+    torch writes a checksum for each record and never looks at them.  Its records are not compressed, so that all of
+    them together are no longer than the file.  A file from before torch 1.6 is no archive and has no checksums.
+    """
+    if not content.startswith(ZIP):
+        if content[TAR[0] :].startswith(TAR[1]):
+            raise ValueError("it is a tar file")
+        return
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        records = archive.infolist()
+        names = {record.filename for record in records}
+        size = sum(record.file_size for record in records)
+        stored = all(record.compress_type == zipfile.ZIP_STORED and not record.flag_bits & 1 for record in records)
+        if len(names) < len(records) or size > len(content) or not stored or archive.comment:
+            raise ValueError("its records are not as torch writes them")
+        damaged = archive.testzip()
+        if damaged is not None:
+            raise ValueError(f"its record {damaged} is damaged")
+
+
+def load_data(content: bytes) -> Any:
+    """What torch has saved, if it is nothing but data, whatever torch's version and its environment would allow."""
+    if not HAS_ALLOW_LIST:
+        return load_with_data_pickle(content)
+    with _only_allowed():
+        return torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
+
+
+@contextlib.contextmanager
+def _only_allowed() -> Iterator[None]:
+    """Exactly `ALLOWED`, whatever other libraries have allowed in this process."""
+    before = torch.serialization.get_safe_globals()
+    torch.serialization.clear_safe_globals()
+    allowed: List[Any] = [(thing, name) for name, thing in ALLOWED.items()]
+    torch.serialization.add_safe_globals(allowed)
+    try:
+        yield
+    finally:
+        torch.serialization.clear_safe_globals()
+        torch.serialization.add_safe_globals(before)
+
+
+_PythonUnpickler: Any = vars(pickle)["_Unpickler"]  # the one in Python, of which every step can be replaced
+
+
+class DataPickle:
+    """Python's pickle restricted to the same names, for an older torch."""
+
+    class Unpickler(_PythonUnpickler):  # type: ignore[misc]
+        dispatch = dict(_PythonUnpickler.dispatch)
+
+        def find_class(self, module: str, name: str) -> Any:
+            full = f"{module}.{name}"
+            if full in ALLOWED:
+                return ALLOWED[full]
+            if full not in TORCH:
+                raise pickle.UnpicklingError(f"unsupported GLOBAL {full}")
+            return super().find_class(module, name)
+
+        def load_build(self) -> None:
+            """State is for objects, never for a class or a function."""
+            if callable(self.stack[-2]):
+                raise pickle.UnpicklingError("state for something that is not an object")
+            super().load_build()
+
+        dispatch[pickle.BUILD[0]] = load_build
+
+    @classmethod
+    def load(cls, file: Any, **options: Any) -> Any:
+        return cls.Unpickler(file, **options).load()
+
+
+def load_with_data_pickle(content: bytes) -> Any:
+    """The two halves of an older `torch.load`, called one by one: the whole of 1.13 ignores its `pickle_module`."""
+    torch_files, file = torch.serialization, io.BytesIO(content)
+    if not torch_files._is_zipfile(file):
+        return torch_files._legacy_load(file, "cpu", DataPickle, encoding="utf-8")
+    with torch_files._open_zipfile_reader(file) as records:
+        return torch_files._load(records, "cpu", DataPickle, encoding="utf-8")

@@ -1,0 +1,178 @@
+"""Going on with a training: the state that it takes up must be whole, and its options those of the checkpoint."""
+
+import argparse
+import collections
+import contextlib
+import logging
+import typing
+from numbers import Real
+from typing import Any, Dict, Iterator, List
+
+import numpy as np
+import omegaconf
+import torch
+from fairseq.distributed.utils import _TensorPlaceholder
+from omegaconf import OmegaConf
+
+from ..console.errors import UserError
+
+logger = logging.getLogger(__name__)
+
+METERS = ("AverageMeter", "SumMeter", "TimeMeter", "StopwatchMeter", "ConcatTensorMeter")  # fairseq calls any name
+MOMENTS = ("exp_avg", "exp_avg_sq")  # what Adam and Adafactor keep in the shape of a parameter
+LENGTH = ("max_update", "max_epoch")  # a training may go on for longer
+COMPARED = ("model", "criterion", "optimizer", "lr_scheduler")
+# options of a model that are about its training; any other says what its parameters mean
+ABOUT_TRAINING = ("noise", "noise_ramp", "energy_bias", "product_precision")
+# Ranks send one another a state that has been read, in torch's format: these classes occur in it besides plain data.
+EXCHANGED: List[Any] = [
+    argparse.Namespace,
+    collections.defaultdict,
+    dict,
+    int,
+    list,
+    typing.Any,
+    omegaconf.DictConfig,
+    omegaconf.ListConfig,
+    omegaconf.base.ContainerMetadata,
+    omegaconf.nodes.AnyNode,
+    _TensorPlaceholder,
+    np.ndarray,
+    np.dtype,
+    np.empty(0).__reduce__()[0],
+    np.float64(0).__reduce__()[0],
+    *(type(np.dtype(kind)) for kind in ("i4", "i8", "f4", "f8")),
+    *([omegaconf.base.Metadata] if hasattr(omegaconf.base, "Metadata") else []),
+]
+
+
+@contextlib.contextmanager
+def ranks_exchange_state() -> Iterator[None]:
+    """What one rank of this training has read, the others may load in the block."""
+    if not hasattr(torch.serialization, "safe_globals"):
+        yield
+        return
+    with torch.serialization.safe_globals(EXCHANGED):
+        yield
+
+
+# ---- the state ------------------------------------------------------------------------------------------------------
+
+
+def require_resumable(state: Dict[str, Any], path: str) -> None:
+    """UserError for a state that fairseq would stumble over now or some updates later."""
+    problem = _history(state.get("optimizer_history")) or _extra(state.get("extra_state"))
+    if problem:
+        raise UserError(f"{path} is damaged: {problem}; go on from an earlier checkpoint")
+
+
+def _history(history: Any) -> str:
+    last = history[-1] if isinstance(history, list) and history else None
+    names = ("criterion_name", "optimizer_name")
+    if not isinstance(last, dict) or not all(isinstance(last.get(name), str) for name in names):
+        return "its history of optimisers is not one"
+    if not _is_count(last.get("num_updates")):
+        return f"its number of updates is {_shown(last.get('num_updates'))}"
+    schedule = last.get("lr_scheduler_state")
+    if not isinstance(schedule, dict) or not _is_number(schedule.get("best")):
+        return "the state of its learning rate is not one"
+    return ""
+
+
+def _extra(extra: Any) -> str:
+    iterator = extra.get("train_iterator") if isinstance(extra, dict) else None
+    if not isinstance(iterator, dict) or not _is_count(iterator.get("epoch")) or iterator["epoch"] < 1:
+        return "its place in the data is missing"
+    if not _is_count(iterator.get("iterations_in_epoch", 0)) or not _is_count(iterator.get("version", 1)):
+        return "its place in the data is not a number of batches"
+    if not isinstance(iterator.get("shuffle", True), bool):
+        return "its place in the data is not one"
+    for name in ("best", "val_loss", "previous_training_time"):
+        if not _is_number(extra.get(name)):
+            return f"its {name} is {_shown(extra[name])}"
+    return _meters(extra.get("metrics"))
+
+
+def _meters(metrics: Any) -> str:
+    groups = {} if metrics is None else metrics
+    if not isinstance(groups, dict) or not all(isinstance(group, list) for group in groups.values()):
+        return "its statistics are not some"
+    for meter in (meter for group in groups.values() for meter in group):
+        if not isinstance(meter, (list, tuple)) or len(meter) != 4:
+            return "its statistics are not some"
+        priority, key, kind, values = meter
+        if not _is_number(priority) or not isinstance(key, str) or kind not in METERS or not isinstance(values, dict):
+            return f"its statistics have a {_shown(kind)}"
+        if not all(_is_figure(value) for value in values.values()):
+            return f"its statistic {_shown(key)} is not a number"
+    return ""
+
+
+def _is_count(value: Any) -> bool:
+    return type(value) is int and 0 <= value < 2**40
+
+
+def _is_number(value: Any) -> bool:
+    return value is None or (isinstance(value, Real) and not isinstance(value, bool))
+
+
+def _is_figure(value: Any) -> bool:
+    return _is_number(value) or isinstance(value, (torch.Tensor, np.ndarray))
+
+
+def _shown(value: Any) -> str:
+    return repr(value)[:40]
+
+
+def require_fitting_moments(trainer: Any, path: str) -> None:
+    """UserError unless what the optimiser has taken up fits the parameters."""
+    optimizer = getattr(trainer._optimizer, "optimizer", None)
+    for parameter, values in getattr(optimizer, "state", {}).items():
+        for name in MOMENTS:
+            moment = values.get(name) if isinstance(values, dict) else None
+            if moment is None:
+                continue
+            if not isinstance(moment, torch.Tensor) or moment.shape != parameter.shape:
+                raise UserError(f"{path} is damaged: the state of its optimiser does not fit the parameters")
+            if not torch.isfinite(moment).all():
+                raise UserError(f"{path} is damaged: the state of its optimiser is not finite")
+
+
+# ---- the options ----------------------------------------------------------------------------------------------------
+
+
+def compare_options(saved: Any, trainer: Any, path: str) -> None:
+    """Log the options that differ from those of the checkpoint; UserError if they change what its parameters mean.
+
+    Not if the optimiser starts anew, which says that another training is meant.
+    """
+    changed = {part: _changed(saved, trainer.cfg, part) for part in COMPARED}
+    checkpoint = trainer.cfg.checkpoint
+    anew = checkpoint.reset_optimizer or path == checkpoint.finetune_from_model
+    meaning = [text for name, text in changed["model"].items() if name not in ABOUT_TRAINING and "dropout" not in name]
+    if meaning and not anew:
+        raise UserError(
+            f"{path} is of another model than the options describe: {', '.join(meaning)}; leave them as they were, or "
+            "give --reset-optimizer to train the parameters on in the new model"
+        )
+    texts = dict.fromkeys(text for options in changed.values() for text in options.values())
+    if texts:
+        logger.warning(f"going on from {path} with other options than it was trained with: {', '.join(texts)}")
+
+
+def _changed(saved: Any, cfg: Any, part: str) -> Dict[str, str]:
+    """Of the options that both have: '--noise 1.0 (was 4.0)'."""
+    before, now = (_options(config, part) for config in (saved, cfg))
+    return {
+        name: f"--{(part if name == '_name' else name).replace('_', '-')} {now[name]} (was {value})"
+        for name, value in before.items()
+        if name in now and now[name] != value and name not in LENGTH and (name, part) != ("_name", "model")
+    }
+
+
+def _options(cfg: Any, part: str) -> Dict[str, Any]:
+    options = OmegaConf.select(cfg, part)
+    if not OmegaConf.is_config(options):
+        return {}
+    values = OmegaConf.to_container(options, resolve=True, enum_to_str=True)
+    return {str(name): value for name, value in values.items()} if isinstance(values, dict) else {}

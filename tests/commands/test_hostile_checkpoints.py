@@ -1,0 +1,269 @@
+"""Checkpoints of strangers: whatever is in them, no code is run, nothing hangs, and damage is noticed."""
+
+import io
+import random
+import tarfile
+import time
+from argparse import Namespace
+from pathlib import Path
+from typing import Any, Callable, Dict, List
+from unittest import mock
+
+import numpy as np
+import pytest
+import torch
+from fairseq import checkpoint_utils
+
+from fairseq_milk.console.errors import UserError
+from fairseq_milk.generation import load_model
+from fairseq_milk.models.milk_rnmt import MilkRNMT
+from tests.commands.test_bad_checkpoints import DECODERS, LOADERS, refused
+from tests.support.fairseq_commands import decoding, different, run
+from tests.support.tiny_translators import Plain
+
+FLIPS = 200
+SECONDS = 60.0  # that a refusal may take
+
+
+def touch(mark: Path) -> str:
+    """Python that leaves a mark and is true or false."""
+    return f"__import__('os').system('touch {mark}')"
+
+
+def write(plain: Plain, path: Path, change: Callable[[Dict[str, Any]], object]) -> Path:
+    state = torch.load(plain.checkpoint)
+    change(state)
+    torch.save(state, path)
+    return path
+
+
+# ---- parts that evaluate their options ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("loader", ["python", "from_pretrained", "check", "stream", "validate", "fairseq in python"])
+def test_a_task_with_two_names(loader: str, plain: Plain, tmp_path: Path) -> None:
+    """fairseq's `setup_task` looks at `task` before `_name`."""
+    mark = tmp_path / "mark"
+    more = dict(task="multilingual_translation", left_pad_source=touch(mark), lang_pairs="de-en")
+    path = write(plain, tmp_path / "two.pt", lambda state: state["cfg"]["task"].update(more))
+    refused(LOADERS[loader], path, plain.bin, "its task is 'multilingual_translation'")
+    assert not mark.exists()
+
+
+def test_a_criterion_that_evaluates_its_options(plain: Plain, tmp_path: Path) -> None:
+    mark = tmp_path / "mark"
+    ctc = dict(_name="ctc", wer_args=f"({touch(mark)}, 1, 1, 1)", zero_infinity=False, post_process="letter")
+    path = write(plain, tmp_path / "ctc.pt", lambda state: state["cfg"].update(criterion=ctc))
+    refused(LOADERS["validate"], path, plain.bin, "its criterion 'ctc' is not one that a checkpoint may ask for")
+    assert not mark.exists()
+
+
+@pytest.mark.parametrize(
+    "part, options",
+    [
+        ("optimizer", {"_name": "adam", "adam_betas": "(0.9, print())"}),
+        ("optimizer", {"_name": "composite"}),
+        ("lr_scheduler", {"_name": "manual"}),
+        ("bpe", {"_name": "gpt2"}),
+        ("bpe", "gpt2"),
+        ("bpe", {"_name": "subword_nmt", "bpe_codes": "http://localhost:1/codes"}),
+        ("tokenizer", {"_name": "nltk"}),
+        ("scoring", {"_name": "wer"}),
+        ("criterion", ["ctc"]),
+        ("task", {"_name": "translation", "eval_bleu": True, "eval_bleu_detok": "nltk"}),
+    ],
+)
+def test_every_part_is_chosen_from_a_list(part: str, options: Any, plain: Plain, tmp_path: Path) -> None:
+    path = write(plain, tmp_path / "part.pt", lambda state: state["cfg"].update({part: options}))
+    refused(DECODERS["python"], path, plain.bin, part.split("_")[0] if part != "task" else "tokenizer 'nltk'")
+
+
+def test_a_language_model_of_fairseq(plain: Plain, tmp_path: Path) -> None:
+    """--lm-path builds what a second checkpoint names."""
+    mark = tmp_path / "mark"
+    layers = dict(decoder_layers=f"[(8, 3)] if {touch(mark)} else []", decoder_attention="False")
+    sizes = dict(decoder_embed_dim=8, tokens_per_sample=8, dropout=0.0, decoder_out_embed_dim=8)
+
+    def change(state: Dict[str, Any]) -> None:
+        state["cfg"]["model"] = Namespace(arch="fconv_lm", criterion="cross_entropy", **layers, **sizes)
+        state["cfg"]["task"] = {"_name": "language_modeling", "data": str(plain.bin)}
+
+    path = write(plain, tmp_path / "lm.pt", change)
+    with pytest.raises(UserError, match=f"{path} is refused"):
+        run("fairseq-generate", *decoding(plain.bin, plain.checkpoint, "--lm-path", path))
+    assert not mark.exists()
+
+
+# ---- configurations that are more than data -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("loader", ["python", "generate", "from_pretrained"])
+@pytest.mark.parametrize("group, key", [("model", "_name"), ("task", "source_lang"), ("bpe", "bpe_codes")])
+def test_interpolation(loader: str, group: str, key: str, plain: Plain, tmp_path: Path) -> None:
+    def change(state: Dict[str, Any]) -> None:
+        options = state["cfg"][group] or {"_name": "subword_nmt"}
+        state["cfg"][group] = {**options, key: "${oc.env:HOME}"}
+
+    path = write(plain, tmp_path / "name.pt", change)
+    refused(DECODERS[loader], path, plain.bin, f"its configuration has an interpolation.*{group}.{key}")
+
+
+def nested(depth: int) -> List[Any]:
+    result: List[Any] = []
+    for _ in range(depth):
+        result = [result]
+    return result
+
+
+def expanding(times: int) -> List[Any]:
+    result: List[Any] = [1]
+    for _ in range(times):
+        result = [result] * 10
+    return result
+
+
+def circle() -> Dict[str, Any]:
+    result: Dict[str, Any] = {}
+    result["again"] = result
+    return result
+
+
+STRANGE: Dict[str, Callable[[], Any]] = {
+    "nested": lambda: nested(300),
+    "expanding": lambda: expanding(12),
+    "itself": circle,
+    "many": lambda: {str(number): number for number in range(30_000)},
+    "long": lambda: "x" * 100_000,
+    "large": lambda: 2**200,
+    "tensor": lambda: torch.zeros(3),
+    "keys": lambda: {(1, 2): 3},
+    "escape": lambda: "\x1b[2Jgone",
+}
+
+
+@pytest.mark.parametrize("make", STRANGE.values(), ids=STRANGE)
+def test_configurations_without_bounds(make: Callable[[], Any], plain: Plain, tmp_path: Path) -> None:
+    path, value = tmp_path / "strange.pt", make()
+    write(plain, path, lambda state: state["cfg"]["common"].update(strange=value))
+    for load in (DECODERS["python"], DECODERS["generate"]):
+        began = time.monotonic()
+        refused(load, path, plain.bin, f"{path} is refused")
+        assert time.monotonic() - began < SECONDS
+
+
+@pytest.mark.parametrize("kind", ["nested", "expanding", "itself"])
+def test_state_without_bounds(kind: str, plain: Plain, tmp_path: Path) -> None:
+    value = STRANGE[kind]()
+    path = write(plain, tmp_path / "strange.pt", lambda state: state.update(more=value))
+    refused(DECODERS["python"], path, plain.bin, f"{path} is refused")
+
+
+def test_no_escape_sequence_reaches_the_terminal(plain: Plain, tmp_path: Path) -> None:
+    names = {"encoder.\x1b]0;owned\x07weight": torch.zeros(1)}
+    path = write(plain, tmp_path / "escape.pt", lambda state: state["model"].update(names))
+    with pytest.raises(UserError) as error:
+        load_model(str(path), str(plain.bin))
+    assert str(error.value).isprintable()
+    assert str(UserError("a\x1b[2Jb\nc\u202ed é")) == "a\\x1b[2Jb\\nc\\u202ed é"
+
+
+# ---- arrays, tensors, archives --------------------------------------------------------------------------------------
+
+
+def test_numbers_of_numpy_are_read_and_other_arrays_refused(plain: Plain, tmp_path: Path) -> None:
+    counts, part = np.arange(6, dtype="i8").reshape(2, 3), np.arange(6, dtype="f4").reshape(3, 2).T
+    numbers: Dict[str, Any] = {"counts": counts, "mean": np.float64(0.25), "part": part}
+    path = write(plain, tmp_path / "numbers.pt", lambda state: state["extra_state"].update(numbers))
+    extra = checkpoint_utils.load_checkpoint_to_cpu(str(path))["extra_state"]
+    assert np.array_equal(extra["counts"], numbers["counts"]) and extra["counts"].dtype == np.int64
+    assert extra["mean"] == 0.25 and np.array_equal(extra["part"], numbers["part"])
+    for other in (np.array([1, "a"], dtype=object), np.array(["text"]), np.zeros(2, dtype=[("a", "i4")])):
+        write(plain, path, lambda state, other=other: state["extra_state"].update(other=other))  # type: ignore[misc]
+        refused(DECODERS["python"], path, plain.bin, "or only a part of one: it holds an array")
+
+
+def test_tensors_larger_than_their_data(plain: Plain, tmp_path: Path) -> None:
+    huge = torch.zeros(1).expand(10**12)
+    path = write(plain, tmp_path / "huge.pt", lambda state: state["extra_state"].update(huge=huge))
+    refused(DECODERS["python"], path, plain.bin, "it holds a tensor that is larger than its data")
+
+
+def test_a_flipped_bit_is_noticed(plain: Plain, tmp_path: Path) -> None:
+    """It is refused, or nothing that is read has changed."""
+    content, path, draw = plain.checkpoint.read_bytes(), tmp_path / "flipped.pt", random.Random(1)
+    whole = checkpoint_utils.load_checkpoint_to_cpu(str(plain.checkpoint))
+    refusals = 0
+    for _ in range(FLIPS):
+        flipped = bytearray(content)
+        flipped[draw.randrange(len(content))] ^= 1 << draw.randrange(8)
+        path.write_bytes(flipped)
+        try:
+            state = checkpoint_utils.load_checkpoint_to_cpu(str(path))
+        except UserError as error:
+            assert str(path) in str(error)
+            refusals += 1
+        else:
+            assert different(state["model"], whole["model"]) is None and state["cfg"] == whole["cfg"]
+    assert refusals > FLIPS // 2
+
+
+@pytest.mark.parametrize("loader", ["python", "check", "from_pretrained"])
+def test_a_file_is_read_once(loader: str, plain: Plain, tmp_path: Path) -> None:
+    """What was checked is what is built: nobody can exchange the file in between."""
+    path = write(plain, tmp_path / "model.pt", lambda state: None)
+    opened: List[str] = []
+    real = open
+
+    def counting(file: Any, *args: Any, **kwargs: Any) -> Any:
+        opened.append(str(file))
+        return real(file, *args, **kwargs)
+
+    with mock.patch("builtins.open", counting):
+        try:
+            DECODERS[loader](path, plain.bin)
+        except AssertionError:  # of `check`, which finds nothing wrong
+            assert loader == "check"
+    assert opened.count(str(path)) == 1
+
+
+@pytest.mark.parametrize("name", ["../outside.txt", "{}/outside.txt", "model/../../outside.txt"])
+def test_an_archive_that_writes_elsewhere(name: str, plain: Plain, tmp_path: Path) -> None:
+    archive = tmp_path / "inner" / "model.tar.gz"
+    archive.parent.mkdir()
+    with tarfile.open(archive, "w:gz") as file:
+        file.add(plain.checkpoint, "model/model.pt")
+        member = tarfile.TarInfo(name.format(tmp_path))
+        member.size = 3
+        file.addfile(member, io.BytesIO(b"bad"))
+    before = archive.read_bytes()
+    with pytest.raises(UserError, match="would be written outside of its folder"):
+        MilkRNMT.from_pretrained(str(archive), "model.pt", str(plain.bin))
+    assert not list(tmp_path.rglob("outside.txt"))
+    assert archive.read_bytes() == before
+
+
+def test_an_archive_is_unpacked_and_kept(plain: Plain, tmp_path: Path) -> None:
+    archive = tmp_path / "model.tar.gz"
+    with tarfile.open(archive, "w:gz") as file:
+        file.add(plain.checkpoint, "model/model.pt")
+    assert MilkRNMT.from_pretrained(str(archive), "model.pt", str(plain.bin)).models
+    assert archive.is_file()
+    archive.write_bytes(b"no archive")
+    with pytest.raises(UserError, match="is no folder and no archive of a model"):
+        MilkRNMT.from_pretrained(str(archive), "model.pt", str(plain.bin))
+
+
+# ---- dictionaries ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("loader", ["python", "generate", "check", "resume"])
+def test_another_dictionary_of_the_same_size(loader: str, plain: Plain, tmp_path: Path) -> None:
+    data = tmp_path / "bin"
+    data.mkdir()
+    for path in plain.bin.iterdir():
+        (data / path.name).write_bytes(path.read_bytes())
+    lines = (data / "dict.en.txt").read_text().splitlines()
+    lines[0], lines[1] = lines[1], lines[0]
+    (data / "dict.en.txt").write_text("\n".join(lines) + "\n")
+    path = write(plain, tmp_path / "model.pt", lambda state: None)
+    refused(LOADERS[loader], path, data, "dict.en.txt is not the dictionary that the model was trained with")
