@@ -47,10 +47,11 @@ setup(
         "PyYAML",
     ],
     extras_require={
+        "europarl": ["sentence-splitter", "HanTa", "eflomal"],  # examples/europarl_de_en
         "simuleval": ["SimulEval==1.1.4"],
         "serve": SERVE,
         "test": ["pytest", "pytest-xdist", "pytest-timeout", "hypothesis", "ruff", "mypy", "types-PyYAML", *SERVE]
-        + ["selenium"],
+        + ["selenium", "sentence-splitter"],
     },
     entry_points={"console_scripts": ["fairseq-milk=fairseq_milk.cli:main"]},
 )

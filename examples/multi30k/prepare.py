@@ -1,4 +1,6 @@
-"""Multi30k task 1: captions of pictures, 29,000 pairs for training, tested on test_2016_flickr.
+"""Multi30k task 1: captions of pictures, 29,000 pairs for training.
+
+Tested on test_2016_flickr (fairseq's test), test_2017_flickr (test1) and test_2017_mscoco (test2):
 
     python -m examples.multi30k.prepare [--pair fr-en] [--base-url FOLDER] [--workers N]
 
@@ -14,7 +16,7 @@ from examples.prepare.recipe import Archive, Bitext, Corpus
 
 COMMIT = "2cc0f2d7c615b60e07e2d51bb5edc004444d7e0e"
 URL = f"https://raw.githubusercontent.com/multi30k/dataset/{COMMIT}/data/task1/raw"
-LINES = {"train": 29000, "val": 1014, "test_2016_flickr": 1000}
+LINES = {"train": 29000, "val": 1014, "test_2016_flickr": 1000, "test_2017_flickr": 1000, "test_2017_mscoco": 461}
 
 # Bytes and SHA-256 of the files at that commit: git show COMMIT:data/task1/raw/FILE | sha256sum
 FILES = {
@@ -42,7 +44,7 @@ def archive(name: str) -> Archive:
 
 
 def corpus(source: str, target: str) -> Corpus:
-    train, valid, test = (
+    train, valid, test, *more_tests = (
         Bitext(name, f"{name}.{source}.gz", f"{name}.{target}.gz", lines) for name, lines in LINES.items()
     )
     archives = tuple(archive(f"{name}.{language}.gz") for name in LINES for language in (source, target))
@@ -57,6 +59,7 @@ def corpus(source: str, target: str) -> Corpus:
         test=(test,),
         merges=8000,
         joined=False,
+        more_tests=tuple(more_tests),
     )
 
 

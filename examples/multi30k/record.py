@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Dict, List, Optional, Sequence
 
 from examples.document import fill
-from examples.multi30k.tables import Validation, all_tables, name, read_validation, read_validations
+from examples.multi30k.tables import TEST_SETS, Validation, all_tables, name, read_validation, read_validations
 from fairseq_milk import cli
 from fairseq_milk.analysis import read_generate_log
 from fairseq_milk.console.errors import RunError
@@ -59,6 +59,9 @@ def draw() -> None:
     for latency in ("dal", "al", "ap"):
         show = ["--show", *(name(r).replace(" ", "-") for r in read_results(TABLE) if r.system in PLANE)]
         plot("plane", TABLE, "--subset", "test", *show, "--latency", latency, "--out", KEPT / f"{latency}.png")
+    for subset in TEST_SETS:
+        if subset != "test" and any(r.subset == subset for r in read_results(TABLE)):
+            plot("plane", TABLE, "--subset", subset, "--latency", "dal", "--out", KEPT / f"dal-{subset}.png")
     plot("delays", *logs["-delays"], "--out", KEPT / "delays.png")
     for sentence in SENTENCES:
         plot("schedule", *logs[""], "--sentence", sentence, "--out", KEPT / f"schedule-{sentence}.png")

@@ -28,7 +28,10 @@ if [[ -f $out/results.csv && $(wc -l <"$out/results.csv") -gt 1 ]]; then
   for latency in dal al ap; do
     fairseq-milk plot plane "$out/results.csv" --subset test --latency "$latency" --out "$out/$latency.png"
   done
-  for subset in test valid; do
+  for subset in test1 test2; do
+    fairseq-milk plot plane "$out/results.csv" --subset "$subset" --out "$out/dal-$subset.png"
+  done
+  for subset in test test1 test2 valid; do
     fairseq-milk report "$out/results.csv" --subset "$subset" --title "Multi30k, $subset" --out "$out/report-$subset.html"
   done
 fi

@@ -11,6 +11,8 @@ from fairseq_milk.sweep.table import Result
 
 Cells = List[List[str]]
 MINUTE = 60.0
+TEST_SETS = {"test": "2016 Flickr", "test1": "2017 Flickr", "test2": "2017 MSCOCO"}  # by fairseq's names
+LATER = ("offline", "soft", "wait-k", "milk")  # systems that are decoded on all of them
 
 
 class Validation(NamedTuple):
@@ -50,6 +52,7 @@ def all_tables(results: Sequence[Result], validations: Dict[str, Validation]) ->
         "test": test_table(
             [r for r in results if r.subset == "test" and not r.system.endswith("-beam")], rows.values()
         ),
+        "later": later_table(results),
         "beams": beam_table(rows.values()),
         "val": val_table(results, validations),
         "noise": noise_table([r for r in results if r.system == "noise"]),
@@ -72,6 +75,19 @@ def test_table(shown: Sequence[Result], everything: Iterable[Result]) -> Cells:
         ]
         for r in shown
     ]
+
+
+def later_table(results: Sequence[Result]) -> Cells:
+    """The same models on the test sets of 2017 beside that of 2016; a dash where a set has not been decoded."""
+    known = {(run_name(r), r.subset): r for r in results if not r.system.endswith("-beam")}
+    cells = [["system", *(f"{title}: {what}" for title in TEST_SETS.values() for what in ("BLEU", "DAL"))]]
+    for r in (r for r in results if r.subset == "test" and r.system in LATER):
+        row = [name(r)]
+        for subset in TEST_SETS:
+            found = known.get((run_name(r), subset))
+            row += ["–", "–"] if found is None else [f"{found.bleu:.1f}", f"{found.dal:.2f}"]
+        cells.append(row)
+    return cells
 
 
 def beam_table(results: Iterable[Result]) -> Cells:

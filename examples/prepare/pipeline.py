@@ -25,7 +25,7 @@ from examples.prepare.download import fetch
 from examples.prepare.extract import extract
 from examples.prepare.lengths import TOLERANCE, lengths
 from examples.prepare.lines import map_chunks, map_lines, read_lines, total_size
-from examples.prepare.recipe import SPLITS, Bitext, Corpus
+from examples.prepare.recipe import Bitext, Corpus
 from examples.prepare.steps import Progress, Steps, alone
 from fairseq_milk.console.errors import UserError
 from fairseq_milk.console.exit_codes import exit_code
@@ -125,7 +125,7 @@ class Preparation:
         self.steps("learn bpe", settings, [codes], make)
 
     def segment(self) -> None:
-        for split in SPLITS:
+        for split in self.corpus.splits():
             sources = self.files("clean" if split == "train" else "tok", split)
             for source, output in zip(sources, self.files("bpe", split)):
                 function = partial(text.segment, codes=self.out / "codes")
@@ -148,8 +148,9 @@ class Preparation:
         words += ["--destdir", str(making), *(["--joined-dictionary"] if self.corpus.joined else [])]
         if self.corpus.types:
             words += ["--nwordssrc", str(self.corpus.types), "--nwordstgt", str(self.corpus.types)]
-        for split in SPLITS:
-            words += [f"--{split}pref", str(self.out / "bpe" / split)]
+        segmented = {split: str(self.out / "bpe" / split) for split in self.corpus.splits()}
+        words += ["--trainpref", segmented.pop("train"), "--validpref", segmented.pop("valid")]
+        words += ["--testpref", ",".join(segmented.values())]
         preprocess.main(options.get_preprocessing_parser().parse_args(words))
         os.replace(making, data)
 

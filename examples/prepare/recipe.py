@@ -3,8 +3,6 @@
 from pathlib import PurePosixPath
 from typing import Dict, Mapping, NamedTuple, Optional, Tuple
 
-SPLITS = ("train", "valid", "test")
-
 
 class Archive(NamedTuple):
     """A file to download.  path: below the base address; size in bytes and digest (sha256:..., md5:...) if known."""
@@ -38,6 +36,7 @@ class Corpus(NamedTuple):
     joined:     one dictionary for both languages
     types:      of the dictionary, most frequent first; 0: all
     longest, ratio: a training pair has 1 to `longest` words on each side, and at most `ratio` times as many on one
+    more_tests: further test sets, one bitext each; fairseq calls them test1, test2 and so on
     respell:    by language, regular expressions and what replaces them in the training text
     pairs:      about how many the paper has after cleaning; 0: it does not say
     full_read:  the paper's DAL of a system that reads everything first, by split: the mean length of its sources
@@ -53,6 +52,7 @@ class Corpus(NamedTuple):
     test: Tuple[Bitext, ...]
     merges: int
     joined: bool
+    more_tests: Tuple[Bitext, ...] = ()
     types: int = 0
     learn_from: int = 1
     longest: int = 250
@@ -70,10 +70,11 @@ class Corpus(NamedTuple):
         return self.source, self.target
 
     def splits(self) -> Dict[str, Tuple[Bitext, ...]]:
-        return {"train": self.train, "valid": self.valid, "test": self.test}
+        more = {f"test{number}": (bitext,) for number, bitext in enumerate(self.more_tests, start=1)}
+        return {"train": self.train, "valid": self.valid, "test": self.test, **more}
 
     def bitexts(self) -> Tuple[Bitext, ...]:
-        return self.train + self.valid + self.test
+        return self.train + self.valid + self.test + self.more_tests
 
 
 def both(archive: str, member: str, lines: int) -> Bitext:

@@ -20,6 +20,7 @@ class Verb(NamedTuple):
 
 VERBS: Dict[str, Verb] = {
     "check": Verb("fairseq_milk.cli.check", "is a checkpoint, or a training about to begin, sound?"),
+    "path": Verb("fairseq_milk.cli.path", "print the folder of the plugin, for --user-dir"),
     "plot": Verb("fairseq_milk.cli.plot", "draw quality against latency, schedules and initial delays"),
     "report": Verb("fairseq_milk.cli.report", "tables, curves and diagrams of a sweep as one HTML file"),
     "score": Verb("fairseq_milk.cli.score", "BLEU and latency of a generation under every convention"),

@@ -111,6 +111,9 @@ def test_a_recipe_from_its_archives_to_training_and_bleu(
     assert "".join(lines_of(out / "bpe" / f"test.{source}")).count("@@ ") > 0
     dictionaries = [lines_of(out / "bin" / f"dict.{language}.txt") for language in (source, target)]
     assert (dictionaries[0] == dictionaries[1]) == corpus.joined
+    for number, bitext in enumerate(corpus.more_tests, start=1):
+        assert len(lines_of(out / "raw" / f"{bitext.name}.{target}")) == LINES[f"test{number}"]
+        assert (out / "bin" / f"test{number}.{corpus.pair}.{source}.bin").stat().st_size > 0
 
     train(name, out / "bin", tmp_path / "ckpt")
     checkpoint = tmp_path / "ckpt" / "checkpoint_best.pt"

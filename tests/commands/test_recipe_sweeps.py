@@ -113,6 +113,12 @@ def test_multi30k_has_every_system_of_the_paper(tmp_path: Path) -> None:
     assert {point.after for point in trained if point.system not in ("offline", "soft")} == {"soft"}
     models = {point.model for point in [*found["wait-k-val"], *found["milk-val"]]}
     assert models == {point.key for point in [*found["wait-k"], *found["milk"]]}, "both curves on val as well"
+    for year, subset in (("flickr17", "test1"), ("mscoco17", "test2")):
+        for system in ("offline", "soft", "wait-k", "milk"):
+            later = found[f"{system}-{year}"]
+            assert [point.model for point in later] == [point.key for point in found[system]]
+            decoded = [{**point.generate, "gen-subset": subset} for point in found[system]]
+            assert [point.generate for point in later] == decoded, "as on test, but for the data set"
     budget = {p.train["max-update"] for p in found["milk"] + found["wait-k"]}
     assert len(budget) == 1, "both curves have as many updates after their warm start"
 

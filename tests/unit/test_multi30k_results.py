@@ -13,7 +13,7 @@ from examples.multi30k import record, tables
 def test_every_table_of_results_md_is_that_of_the_recorded_sweep() -> None:
     """If this fails, run `python -m examples.multi30k.record SWEEP`."""
     made = record.tables()
-    assert set(made) == {"test", "beams", "val", "noise", "mass"}
+    assert set(made) == {"test", "later", "beams", "val", "noise", "mass"}
     assert fill(record.DOCUMENT, made) == record.DOCUMENT.read_text(encoding="utf-8")
 
 
@@ -32,6 +32,32 @@ def test_the_text_of_the_data_set_is_not_kept() -> None:
         found = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
         assert len(found) == 1000
         assert all(word.isdigit() for line in found for word in [*line["source"], *line["hypothesis"]])
+
+
+def test_the_test_sets_of_2017_stand_beside_that_of_2016(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With rows as the sweep would write them: those of test, decoded again."""
+    kept = record.read_results(record.TABLE)
+    later = []
+    for number, (subset, suffix) in enumerate((("test1", "-flickr17"), ("test2", "-mscoco17")), start=1):
+        for r in kept:
+            if r.subset == "test" and r.system in tables.LATER:
+                log = r.log.replace("generate-test", f"generate-{subset}")
+                later.append(r._replace(system=r.system + suffix, log=log, bleu=r.bleu - number, dal=r.dal + number))
+    before, after = tables.later_table(kept), tables.later_table([*kept, *later])
+    assert before[0][3:] == ["2017 Flickr: BLEU", "2017 Flickr: DAL", "2017 MSCOCO: BLEU", "2017 MSCOCO: DAL"]
+    assert [row[:3] for row in before] == [row[:3] for row in after] and len(after) == 11
+    soft = next(r for r in kept if r.system == "soft")
+    expected = [f"{soft.bleu - 1:.1f}", f"{soft.dal + 1:.2f}", f"{soft.bleu - 2:.1f}", f"{soft.dal + 2:.2f}"]
+    assert next(row for row in after if row[0] == "soft")[3:] == expected
+    validations = record.read_validations(record.VALIDATION)
+    made = [tables.all_tables(rows, validations) for rows in (kept, [*kept, *later])]
+    assert all(made[0][title] == made[1][title] for title in made[0] if title != "later")
+
+    drawn: List[str] = []
+    monkeypatch.setattr(record, "plot", lambda *words: drawn.append(Path(words[-1]).name))
+    monkeypatch.setattr(record, "read_results", lambda path: [*kept, *later])
+    record.draw()
+    assert {"dal-test1.png", "dal-test2.png"} <= set(drawn)
 
 
 def test_the_checkpoint_that_was_decoded_is_the_best_one(tmp_path: Path) -> None:
