@@ -4,7 +4,7 @@ import shlex
 import shutil
 import sys
 from pathlib import Path
-from typing import List, Sequence
+from typing import List, Sequence, Union
 
 from examples.verb_final.text import SOURCE
 from fairseq_milk.console.progress import Line
@@ -23,7 +23,8 @@ def prepare_page(runs: Sequence[Run], data: Path, out: Path, line: Line) -> str:
     models = [export_model(run, data, out / "models" / run.system, line) for run in ordered]
     examples = out / "models" / "examples.txt"
     examples.write_text("".join(f"{sentence}\n" for sentence in choose_examples(data)), encoding="utf-8")
-    command = [Path(sys.executable).with_name("fairseq-milk"), "serve", *models, "--examples", examples]
+    program = Path(sys.executable).with_name("fairseq-milk")
+    command: List[Union[str, Path]] = [program, "serve", *models, "--examples", examples]
     return shlex.join(shown(part) if isinstance(part, Path) else part for part in command)
 
 

@@ -39,9 +39,11 @@ class CheckedTranslationTask(TranslationTask):
         return dictionary
 
     def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **kwargs: Any) -> None:
+        languages = {self.cfg.source_lang: self.source_dictionary, self.cfg.target_lang: self.target_dictionary}
+        words = {str(language): len(dictionary) for language, dictionary in languages.items()}
         try:
             for folder in utils.split_paths(self.cfg.data):
-                check_data_files(folder, split, combine)
+                check_data_files(folder, split, combine, words)
             super().load_dataset(split, epoch, combine, **kwargs)
         except UserError:
             raise
