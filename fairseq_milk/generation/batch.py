@@ -36,7 +36,8 @@ class KnownSource(Decoding):
             self.heads = self.attention.seek(self.queries, self.source, self.heads, self.i)
             position = self.heads.position
             furthest = position.flatten(1).amax(1) if position.dim() > 1 else position
-            waits, ended = furthest >= read, read >= lengths
+            waits: Tensor = furthest >= read
+            ended: Tensor = read >= lengths
             reading = must_read(self.options, self.i, waits, read, self.writes, self.retracted) & ~ended
             if not bool(reading.any()):
                 self.memory = replace(self.source, lengths=read)

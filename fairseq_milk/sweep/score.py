@@ -103,7 +103,7 @@ def _reference(run: Run, references: Optional[Sequence[str]], line: Dict[str, An
         raise RunError(
             f"{run.references} has no line {line['id'] + 1}: it is not the text of what {run.name} has decoded"
         )
-    return references[line["id"]]
+    return references[int(line["id"])]
 
 
 def _bounds_of_mean(lines: Sequence[Dict[str, Any]], measure: str) -> List[Optional[float]]:
