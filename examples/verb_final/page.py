@@ -23,8 +23,8 @@ def prepare_page(runs: Sequence[Run], data: Path, out: Path, line: Line) -> str:
     models = [export_model(run, data, out / "models" / run.system, line) for run in ordered]
     examples = out / "models" / "examples.txt"
     examples.write_text("".join(f"{sentence}\n" for sentence in choose_examples(data)), encoding="utf-8")
-    command = [Path(sys.executable).with_name("fairseq-milk"), "serve", *models, "--examples", examples]
-    return shlex.join(shown(part) if isinstance(part, Path) else part for part in command)
+    program = Path(sys.executable).with_name("fairseq-milk")
+    return shlex.join([shown(program), "serve", *map(shown, models), "--examples", shown(examples)])
 
 
 def export_model(run: Run, data: Path, folder: Path, line: Line) -> Path:
