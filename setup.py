@@ -15,6 +15,7 @@ TRAIN = [
     "sacrebleu>=2.3",
     "matplotlib",
     "PyYAML",
+    "tabulate",
     "onnx>=1.16",  # both for `fairseq-milk export`
     "onnxscript",
     *LIVE,
