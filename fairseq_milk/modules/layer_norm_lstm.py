@@ -283,7 +283,8 @@ class LayerNormLSTM(nn.Module):
         weights = self.products.operand(self.weight_x), self.products.operand(self.weight_h)
         parameters = (*weights, self.scale, self.bias)
         training = torch.is_grad_enabled()
-        h, h_last, c_last = _Layer.apply(x.transpose(0, 1), *state, pad, *parameters, self.options, training)
+        arguments = (x.transpose(0, 1), *state, pad, *parameters, self.options, training)
+        h, h_last, c_last = _Layer.apply(*arguments)  # type: ignore[no-untyped-call]
         return h.transpose(0, 1), LSTMState(h_last, c_last)
 
     def step(self, x: Tensor, state: Optional[LSTMState] = None) -> LSTMState:
@@ -414,11 +415,12 @@ class LSTMLoop:
         projected = lstm.products.linear(known.transpose(0, 1), lstm.weight_x[:, :k])
         if torch.is_grad_enabled():
             self.inputs = []
-            projected = _Recurrent.apply(projected, weight, self.inputs)
+            projected = _Recurrent.apply(projected, weight, self.inputs)  # type: ignore[no-untyped-call]
         self.projected = iter(projected.unbind(0))
 
     def step(self, fed: Tensor, state: Optional[LSTMState] = None) -> LSTMState:
         lstm = self.lstm
         state = lstm.zero_state(fed.size(0)) if state is None else state
         parameters = (self.weight, lstm.scale, lstm.bias)
-        return LSTMState(*_LoopStep.apply(next(self.projected), fed, *state, *parameters, lstm.options, self.inputs))
+        arguments = (next(self.projected), fed, *state, *parameters, lstm.options, self.inputs)
+        return LSTMState(*_LoopStep.apply(*arguments))  # type: ignore[no-untyped-call]
