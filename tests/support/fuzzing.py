@@ -20,9 +20,9 @@ import yaml
 from fairseq.data import indexed_dataset
 from hypothesis import strategies as st
 
-from fairseq_milk.analysis.generate_log import read_generate_log
 from fairseq_milk.host.checkpoint_reading import building, load_checkpoint_to_cpu
 from fairseq_milk.host.data_files import check_data_files
+from fairseq_milk.scoring.generate_log import read_generate_log
 from fairseq_milk.scoring.score import score_records
 from fairseq_milk.sweep.spec import read_spec
 from fairseq_milk.tasks.checked_data import CheckedTranslationTask
