@@ -152,7 +152,7 @@ set_up() {
     step "what builds fairseq, as locked" pip_locked .venv "$place" build
     step "torch, as locked" torch_locked .venv "$place"
     step "fairseq and the tools, as locked (the first time fairseq is compiled: some 4 minutes)" pip_locked .venv "$place" main
-    step "fairseq_milk" pip_install .venv "$place" --no-build-isolation -e '.[test]'
+    step "fairseq_milk" pip_install .venv "$place" --no-build-isolation -e '.[train,test]'
   else
     echo "  scripts/lock does not apply (another Python, platform or torch, or LOCK=no): versions by scripts/constraints.txt"
     step "torch and what builds fairseq" pip_install .venv "$place" pip setuptools wheel cython numpy torch
@@ -161,7 +161,7 @@ set_up() {
       step "fairseq 0.12.2" pip_install .venv "$place" fairseq==0.12.2
     fi
     step "fairseq, the tools and fairseq_milk (the first time fairseq is compiled: some 4 minutes)" \
-      pip_install .venv "$place" --no-build-isolation -e '.[test]'
+      pip_install .venv "$place" --no-build-isolation -e '.[train,test]'
   fi
   step "does it import" .venv/bin/python -W ignore -c 'import fairseq, torch'
   echo "$key" >"$(stamp_of .venv)"

@@ -11,7 +11,7 @@ from .subject import Subject
 
 def check_policy(subject: Subject) -> Finding:
     """The delays of the hard schedule: their quartiles, and how many are the whole source or a single token."""
-    if subject.head is None:
+    if not subject.learned:
         return without_head("policy")
     if not subject.trained:
         return untrained("policy")

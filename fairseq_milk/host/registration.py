@@ -6,7 +6,14 @@ import logging
 from typing import Iterator
 
 # Each registers its classes when it is imported.  They are named as text, because they import this package themselves.
-MODULES = ("criterions", "models.milk_rnmt", "optim", "scoring.scorer", "tasks.simultaneous_translation")
+MODULES = (
+    "criterions",
+    "models.milk_rnmt",
+    "models.milk_transformer",
+    "optim",
+    "scoring.scorer",
+    "tasks.simultaneous_translation",
+)
 
 _registered = False
 

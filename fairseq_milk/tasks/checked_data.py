@@ -26,7 +26,8 @@ class CheckedTranslationTask(TranslationTask):
             raise UserError(f"there is no data directory {data}: run fairseq-preprocess --destdir {data} first")
         if cfg.source_lang is None and infer_language_pair(data)[0] is None:
             raise UserError(f"there is no data set in {data}: run fairseq-preprocess, or give the languages, -s and -t")
-        return super().setup_task(cfg, **kwargs)
+        task: CheckedTranslationTask = super().setup_task(cfg, **kwargs)
+        return task
 
     @classmethod
     def load_dictionary(cls, filename: str) -> QuickDictionary:

@@ -89,6 +89,18 @@ def test_a_training_about_to_begin_passes(attention: str) -> None:
     assert found["direction"].status == SKIP and "not checked" in found["direction"].sentence, "one dictionary for both"
 
 
+@pytest.mark.parametrize("schedule_heads", [1, 2])
+@pytest.mark.parametrize("attention", tiny.FIVE)
+def test_a_transformer_is_sound(attention: str, schedule_heads: int) -> None:
+    torch.manual_seed(3)
+    model = tiny.transformer(attention=attention, schedule_heads=schedule_heads, noise=2.0)
+    pairs = tiny.pairs(6, shortest=2, longest=7)
+    found = findings(of(model, [[*p.source, EOS] for p in pairs], [[*p.target, EOS] for p in pairs]))
+    assert failed(found) <= {"likelihood", "direction", "policy"}, found  # random weights know nothing
+    if attention in tiny.LEARNED:
+        assert {found[name].status for name in ("gradient", "mass", "agreement", "causality")} <= {OK, WARN}
+
+
 @pytest.mark.slow
 @settings(max_examples=6)
 @given(seed=st.integers(0, 10**6), attention=st.sampled_from(tiny.LEARNED), layers=st.integers(1, 3))
@@ -189,7 +201,7 @@ def with_stop(**attributes: Any) -> Callable[[Subject], Subject]:
 
 
 def frozen(subject_: Subject) -> Subject:
-    subject_.head.requires_grad_(False)
+    subject_.heads[0].requires_grad_(False)
     return subject_
 
 
@@ -339,7 +351,7 @@ def test_checking_leaves_the_model_as_it_was() -> None:
     random = torch.get_rng_state()
     findings(checked)
     assert torch.equal(random, torch.get_rng_state())
-    assert not checked.model.training and not checked.head._forward_hooks
+    assert not checked.model.training and not checked.heads[0]._forward_hooks
     assert all(p.grad is None for p in checked.model.parameters())
     assert all(torch.equal(before[name], p) for name, p in checked.model.state_dict().items())
 
