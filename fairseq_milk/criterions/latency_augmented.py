@@ -19,6 +19,7 @@ from fairseq.criterions.label_smoothed_cross_entropy import (
 )
 from fairseq.dataclass import ChoiceEnum
 from fairseq.logging import metrics
+from omegaconf.errors import OmegaConfBaseException
 from torch import Tensor
 
 from ..console.errors import UserError, check_numbers, require
@@ -37,7 +38,7 @@ from .collapse import ALARM
 NAME = "latency_augmented_label_smoothed_cross_entropy"
 HEAD_LATENCIES = {"weighted": weighted_delay, "maximum": None}  # None: by the distribution of the last stop
 LATENCIES = {"dal": differentiable_average_lagging, "ap": average_proportion}
-A_SENTENCE = ("ap", "al", "dal")  # logged as a mean over sentences
+A_SENTENCE = ("ap", "dal")  # logged as a mean over sentences
 A_TOKEN = ("certainty", "last_mass")  # logged as a mean over target tokens
 
 
@@ -98,7 +99,7 @@ class LatencyAugmentedCriterion(LabelSmoothedCrossEntropyCriterion):
         check_numbers({**updates, "latency_weight": latency_weight, "ignore_prefix_size": ignore_prefix_size})
         variance = head_variance_weight
         require(0 <= variance < float("inf"), "head_variance_weight", variance, "must be 0 or a positive number")
-        ALARM.reset()
+        ALARM.reset(length_of_run(task))
         self.head_latency, self.head_variance_weight = HEAD_LATENCIES[str(head_latency)], variance
         self.latency_weight = latency_weight
         self.latency_cost = LATENCIES[str(latency_metric)]
@@ -117,6 +118,7 @@ class LatencyAugmentedCriterion(LabelSmoothedCrossEntropyCriterion):
         if "alpha" not in extra:
             raise UserError(f"--criterion {NAME} is for --arch milk_rnmt or milk_transformer, whose delays it can see")
         nll, target = self._likelihood(model, features, sample), sample["target"]
+        lengths = target.ne(self.padding_idx).sum(1)
         log, cost = self._latency(extra, target)
         lam = self.current_weight(model.num_updates) if model.training else self.latency_weight
         loss = nll.loss + lam * cost if lam > 0 else nll.loss
@@ -137,8 +139,10 @@ class LatencyAugmentedCriterion(LabelSmoothedCrossEntropyCriterion):
         if self.report_accuracy:
             counted = target[:, self.ignore_prefix_size :].ne(self.padding_idx)
             log.update(n_correct=nll.correct, total=counted.sum())
-        if learned and not model.training:
-            log.update(self._expected(model, sample))
+        if not model.training:  # a hard schedule: the argmin in AL is not defined for expected delays
+            log["al"] = average_lagging(expected_delays(extra["alpha"]), extra["src_lengths"], lengths).sum()
+            if learned:
+                log.update(self._expected(model, sample))
         return loss, sample_size, log
 
     def _likelihood(self, model: Any, features: Tensor, sample: Dict[str, Any]) -> Any:
@@ -166,7 +170,6 @@ class LatencyAugmentedCriterion(LabelSmoothedCrossEntropyCriterion):
             log = {
                 "latency": cost.data,
                 "ap": average_proportion(g, src_lengths, tgt_lengths).sum(),
-                "al": average_lagging(g, src_lengths, tgt_lengths).sum(),
                 "dal": differentiable_average_lagging(g, src_lengths, tgt_lengths).sum(),
                 "first_mass": (alpha[..., 0] * words).sum(),
                 "certainty": (alpha.max(-1).values * written).sum(),
@@ -197,11 +200,22 @@ class LatencyAugmentedCriterion(LabelSmoothedCrossEntropyCriterion):
                 if name in total:
                     metrics.log_scalar(name, total[name] / total[over], total[over], round=3)
 
-        average(("latency", *A_SENTENCE, *(f"expected_{name}" for name in A_SENTENCE)), "nsentences")
+        total["words"] = total["ntokens"] - total["nsentences"]
+        if total["words"] > 0:
+            average(("first_mass",), "words")
+        average(("latency", "al", *A_SENTENCE, *(f"expected_{name}" for name in A_SENTENCE)), "nsentences")
         average((*A_TOKEN, "expected_nll_loss", *(f"expected_{name}" for name in A_TOKEN)), "ntokens")
         weight = total["latency_weight"] / total["nsentences"]
         metrics.log_scalar("latency_weight", weight, total["nsentences"], round=6)
         ALARM.watch({name: float(total[name]) for name in ALARM.names})
+
+
+def length_of_run(task: Any) -> int:
+    """--max-update, where the task knows it; else 0."""
+    try:
+        return int(task.cfg.max_update)
+    except (AttributeError, TypeError, ValueError, OmegaConfBaseException):
+        return 0
 
 
 @register_criterion("latency_augmented", dataclass=LatencyAugmentedConfig)

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from ..console.errors import UserError
 from ..host.registration import register
+from .misuse import languages_swapped
 from .target import Target
 
 
@@ -45,9 +46,10 @@ class SimultaneousModel(FairseqEncoderDecoderModel):
         try:
             result = super().load_state_dict(state_dict, *args, **kwargs)
         except RuntimeError as error:
-            reason = str(error).splitlines()[1:2] or [str(error)]
+            reason = (str(error).splitlines()[1:2] or [str(error)])[0].strip()
+            guess = "; are source and target language swapped?" if languages_swapped(self, state_dict) else ""
             raise UserError(
-                f"the checkpoint does not fit the dictionaries or the size of this model: {reason[0].strip()}"
+                f"the checkpoint does not fit the dictionaries or the size of this model: {reason}{guess}"
             ) from error
         for name, parameter in self.named_parameters():
             if not torch.isfinite(parameter).all():

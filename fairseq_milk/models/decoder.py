@@ -172,14 +172,14 @@ class RNMTDecoder(FairseqIncrementalDecoder):
         if not keys:
             keys = dict(self.attention.remember(encoder_out.h, encoder_out.lengths).keys)
             self.set_incremental_state(incremental_state, "memory", keys)
-        return Memory(encoder_out.h, keys, encoder_out.lengths, self.attention.weights())  # type: ignore[arg-type]
+        return Memory(encoder_out.h, keys, encoder_out.lengths, self.attention.weights())
 
     def reorder_incremental_state(self, incremental_state: Dict[str, Any], new_order: Tensor) -> None:
         for name in ("decoder", "memory"):
             saved = self.get_incremental_state(incremental_state, name)
             if saved:
                 reordered = {key: x.index_select(0, new_order) for key, x in saved.items() if x is not None}
-                self.set_incremental_state(incremental_state, name, reordered)  # type: ignore[arg-type]
+                self.set_incremental_state(incremental_state, name, reordered)
 
     @property
     def upper(self) -> List[nn.Module]:

@@ -8,6 +8,7 @@ from .base import SimultaneousModel, embeddings
 from .config import MilkRNMTConfig
 from .decoder import RNMTDecoder
 from .encoder import BidirectionalRNMTEncoder, RNMTEncoder
+from .misuse import warn_of_other_task
 from .target import RNMTTarget
 
 
@@ -21,6 +22,7 @@ class MilkRNMT(SimultaneousModel):
     @classmethod
     def build_model(cls, cfg: Any, task: Any) -> "MilkRNMT":
         options = MilkRNMTConfig.read(cfg)
+        warn_of_other_task(task, options.attention)
         source, target = task.source_dictionary, task.target_dictionary
         source_embedding, embedding = embeddings(options, source, target)
         encoder_class = BidirectionalRNMTEncoder if options.encoder_bidirectional else RNMTEncoder

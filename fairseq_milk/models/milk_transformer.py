@@ -6,6 +6,7 @@ from fairseq.models import register_model, register_model_architecture
 
 from .base import SimultaneousModel, embeddings
 from .config import MilkTransformerConfig
+from .misuse import warn_of_other_task
 from .transformer_decoder import TransformerDecoder
 from .transformer_encoder import TransformerEncoder
 from .transformer_target import TransformerTarget
@@ -21,6 +22,7 @@ class MilkTransformer(SimultaneousModel):
     @classmethod
     def build_model(cls, cfg: Any, task: Any) -> "MilkTransformer":
         options = MilkTransformerConfig.read(cfg)
+        warn_of_other_task(task, options.attention)
         source, target = task.source_dictionary, task.target_dictionary
         source_embedding, embedding = embeddings(options, source, target)
         products = options.products()
