@@ -45,6 +45,7 @@ setup(
         "sacremoses",
         "matplotlib",
         "PyYAML",
+        "tabulate",
     ],
     extras_require={
         "europarl": ["sentence-splitter", "HanTa", "eflomal"],  # examples/europarl_de_en

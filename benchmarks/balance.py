@@ -1,6 +1,6 @@
 """How long the ranks of a data-parallel training wait for the slowest of them, by the order of the batches.
 
-    python -m benchmarks.balance [--ranks 32] [--batch-size 128]
+    python -m benchmarks.balance [--ranks 32] [--update-freq 1] [--batch-size 128]
 
 Batches are sorted by length, so that little is padded, and then shuffled; the ranks take them in turn, and an update
 is over when the longest batch is.  The work of a batch is taken to be its steps, source and target tokens of its
@@ -72,17 +72,23 @@ def updates(batches: Sequence[np.ndarray], ranks: int, grouped: bool) -> List[Li
     return [[batch[0] for batch in update] for update in zip(*taken) if all(update)]
 
 
-def imbalance(corpus: Corpus, size: int, ranks: int, grouped: bool) -> float:
-    """Mean over the updates of max / mean of the ranks' steps; 1.0 if none waits."""
+def imbalance(corpus: Corpus, size: int, ranks: int, grouped: bool, update_freq: int = 1) -> float:
+    """Mean over the updates of max / mean of the ranks' steps; 1.0 if none waits.
+
+    update_freq: batches that a rank adds up before it waits for the others.
+    """
     batches = sorted_batches(corpus, size)
     steps = np.array([corpus.source[batch].max() + corpus.target[batch].max() for batch in batches], dtype=float)
-    work = steps[np.array(updates(batches, ranks, grouped))]
+    taken = np.array(updates(batches, ranks, grouped))
+    taken = taken[: len(taken) // update_freq * update_freq].reshape(-1, update_freq, ranks)
+    work = steps[taken].sum(1)
     return float((work.max(1) / work.mean(1)).mean())
 
 
 def main(given: Optional[Sequence[str]] = None) -> int:
     parser = argparse.ArgumentParser(description="How long the ranks of a training wait for the slowest of them.")
     parser.add_argument("--ranks", type=int, default=32, help="GPUs (32)")
+    parser.add_argument("--update-freq", type=int, default=1, help="batches of a rank in an update (1)")
     parser.add_argument("--batch-size", type=int, default=128, help="sentence pairs of a rank (128)")
     args = parser.parse_args(given)
     corpora = {
@@ -90,10 +96,12 @@ def main(given: Optional[Sequence[str]] = None) -> int:
         "like WMT": like_wmt(),
         "like WMT, at most 98 tokens": like_wmt().up_to(98),
     }
-    print(f"{args.ranks} ranks, {args.batch_size} pairs each: work of the slowest over that of the mean rank\n")
+    shape = f"{args.ranks} ranks, {args.update_freq} x {args.batch_size} pairs each"
+    print(f"{shape}: work of the slowest over that of the mean rank\n")
     print("| lengths | mean | shuffled | `--grouped-shuffling` |\n|---|---:|---:|---:|")
     for name, corpus in corpora.items():
-        before, after = (imbalance(corpus, args.batch_size, args.ranks, grouped) for grouped in (False, True))
+        size, ranks, freq = args.batch_size, args.ranks, args.update_freq
+        before, after = (imbalance(corpus, size, ranks, grouped, freq) for grouped in (False, True))
         print(f"| {name} | {corpus.source.mean():.1f} | {before:.2f} | {after:.2f} |")
     return 0
 

@@ -5,17 +5,12 @@ A table stands between `<!-- table: TITLE -->` and the next `<!-- end -->`.
 
 import re
 from pathlib import Path
-from typing import List, Mapping, Sequence
+from typing import List, Mapping
 
 from fairseq_milk.console.errors import RunError
+from fairseq_milk.console.tables import markdown_table
 
 PLACE = re.compile(r"(<!-- table: (.+?) -->\n).*?(<!-- end -->)", re.DOTALL)
-
-
-def markdown_table(cells: Sequence[Sequence[str]]) -> str:
-    """The first row is the heading; the first column is aligned to the left, the others to the right."""
-    rule = ["---", *["---:"] * (len(cells[0]) - 1)]
-    return "\n".join("| " + " | ".join(row) + " |" for row in (cells[0], rule, *cells[1:]))
 
 
 def fill(document: Path, tables: Mapping[str, List[List[str]]]) -> str:

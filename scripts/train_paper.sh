@@ -29,12 +29,16 @@ paper=(
   --dropout 0.2 --label-smoothing 0.1
   --batch-size 128 --update-freq "$((32 / world))"
 )
+authors=( # their configuration leaves out training pairs with more than 98 subwords; docs/cost.md has the memory
+  --max-source-positions 98 --max-target-positions 98 --skip-invalid-size-inputs-valid-test
+)
 rnmt_plus=(
   --optimizer rnmt_adam --adam-betas "(0.9, 0.999)" --adam-eps 1e-6
   --lr 1e-4 --lr-scheduler rnmt_plus --lr-replicas 32 --lr-warmup 500 --lr-decay-start 600000 --lr-decay-end 1200000
   --sentence-avg
 )
-ours=(
+ours=( # --grouped-shuffling: GPUs get batches of one length at a time, docs/cost.md
+  --grouped-shuffling
   --max-update "$updates" --patience 20 --validate-interval-updates "$interval" --save-interval-updates "$interval"
   --keep-interval-updates 5 --no-epoch-checkpoints --log-format json --log-interval 100 --num-workers 2 --seed 1
 )
@@ -42,4 +46,4 @@ ours=(
 scripts/train_nodes.sh "${dry_run[@]}" "${DATA:-$here/data/$source-$target/bin}" \
   --source-lang "$source" --target-lang "$target" --user-dir "$PWD/fairseq_milk" --task simultaneous_translation \
   --criterion latency_augmented_label_smoothed_cross_entropy --save-dir "${SAVE:-$here/checkpoints/${name//\//-}}" \
-  "${paper[@]}" "${rnmt_plus[@]}" "${ours[@]}" "$@"
+  "${paper[@]}" "${authors[@]}" "${rnmt_plus[@]}" "${ours[@]}" "$@"

@@ -18,10 +18,11 @@ from matplotlib.figure import Figure
 from examples.document import markdown_table
 from examples.europarl_de_en import verbs, word_alignment
 from examples.europarl_de_en.waiting import MEASURES, Sentences, measure, sample, word_pairs
-from fairseq_milk.analysis import drawing, read_generate_log
+from fairseq_milk.analysis import drawing
 from fairseq_milk.console.errors import UserError
 from fairseq_milk.console.exit_codes import exit_code
 from fairseq_milk.scoring.bootstrap import interval
+from fairseq_milk.scoring.generate_log import read_generate_log
 
 FEWEST = 30  # words of a part of speech that the second table shows
 MOST = 50000  # pairs of the bitext

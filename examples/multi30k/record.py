@@ -18,12 +18,12 @@ from typing import Any, Dict, List, Optional, Sequence
 from examples.document import fill
 from examples.multi30k.tables import TEST_SETS, Validation, all_tables, name, read_validation, read_validations
 from fairseq_milk import cli
-from fairseq_milk.analysis import read_generate_log
 from fairseq_milk.console.errors import RunError
 from fairseq_milk.console.exit_codes import exit_code
 from fairseq_milk.console.files import write_atomically
+from fairseq_milk.scoring.generate_log import read_generate_log
 from fairseq_milk.scoring.records import Record
-from fairseq_milk.sweep.table import read_results
+from fairseq_milk.scoring.table import read_results
 
 HERE = Path(__file__).resolve().parent
 DOCUMENT, KEPT = HERE / "RESULTS.md", HERE / "results"

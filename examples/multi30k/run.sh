@@ -31,6 +31,8 @@ if [[ -f $out/results.csv && $(wc -l <"$out/results.csv") -gt 1 ]]; then
   for subset in test1 test2; do
     fairseq-milk plot plane "$out/results.csv" --subset "$subset" --out "$out/dal-$subset.png"
   done
+  fairseq-milk compare "$out/results.csv" milk wait-k --subset test >"$out/compare-test.md" || true # systems may be missing
+  fairseq-milk compare "$out/results.csv" milk-val wait-k-val --subset valid >"$out/compare-valid.md" || true
   for subset in test test1 test2 valid; do
     fairseq-milk report "$out/results.csv" --subset "$subset" --title "Multi30k, $subset" --out "$out/report-$subset.html"
   done

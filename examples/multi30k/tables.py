@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Dict, Iterable, List, NamedTuple, Sequence
 
 from fairseq_milk.analysis.paper_results import NOISE, PRESERVATION
-from fairseq_milk.sweep.table import Result
+from fairseq_milk.scoring.table import Result
 
 Cells = List[List[str]]
 MINUTE = 60.0

@@ -10,7 +10,7 @@ ENOUGH = 99.0  # per cent of the sentences: what counts as translated
 
 
 def by_lag(results: Results, family: str) -> List[Row]:
-    return sorted((row for row in results.rows if row.system.family == family), key=lambda row: row.mean("DAL"))
+    return sorted((row for row in results.rows if row.system.family == family), key=lambda row: row.mean("dal"))
 
 
 def best_milk(results: Results) -> Optional[Row]:
@@ -25,16 +25,16 @@ def best_milk(results: Results) -> Optional[Row]:
 def nearest_waitk(results: Results, row: Row) -> Optional[Row]:
     """The wait-k whose lag is nearest to that of the row."""
     rows = by_lag(results, "wait-k")
-    return min(rows, key=lambda other: abs(other.mean("DAL") - row.mean("DAL"))) if rows else None
+    return min(rows, key=lambda other: abs(other.mean("dal") - row.mean("dal"))) if rows else None
 
 
 def waitk_at(results: Results, lag: float) -> str:
     """Per cent that wait-k translates exactly at this DAL, linearly between its points, or beyond which one this is."""
     rows = by_lag(results, "wait-k")
     for row, beyond, where in ((rows[0], -1, "below"), (rows[-1], 1, "above")):
-        if (lag - row.mean("DAL")) * beyond > 0:
-            return f"{where} {row.system.label} (DAL {row.mean('DAL'):.2f})"
-    return f"{np.interp(lag, [row.mean('DAL') for row in rows], [row.mean('exact') for row in rows]):.1f}"
+        if (lag - row.mean("dal")) * beyond > 0:
+            return f"{where} {row.system.label} (DAL {row.mean('dal'):.2f})"
+    return f"{np.interp(lag, [row.mean('dal') for row in rows], [row.mean('exact') for row in rows]):.1f}"
 
 
 def findings(results: Results) -> List[str]:
@@ -43,17 +43,17 @@ def findings(results: Results) -> List[str]:
     if milk is None:
         return []
     said = [
-        f"{milk.system.label}: {milk.mean('exact'):.1f} % of the sentences exact at DAL {milk.mean('DAL'):.2f}, "
-        f"{results.lag(milk):.2f} times the oracle's {results.oracle.mean('DAL'):.2f}."
+        f"{milk.system.label}: {milk.mean('exact'):.1f} % of the sentences exact at DAL {milk.mean('dal'):.2f}, "
+        f"{results.lag(milk):.2f} times the oracle's {results.oracle.mean('dal'):.2f}."
     ]
     waitk = nearest_waitk(results, milk)
     if waitk is not None:
         lost = 100 - waitk.mean("exact")
-        said.append(f"{waitk.system.label}, the nearest in lag (DAL {waitk.mean('DAL'):.2f}), loses {lost:.1f} %.")
+        said.append(f"{waitk.system.label}, the nearest in lag (DAL {waitk.mean('dal'):.2f}), loses {lost:.1f} %.")
     rows = by_lag(results, "wait-k")
     good = [row for row in rows if row.mean("exact") >= ENOUGH]
     if good:
-        said.append(f"wait-k needs {good[0].system.point} (DAL {good[0].mean('DAL'):.2f}) for {ENOUGH:g} %.")
+        said.append(f"wait-k needs {good[0].system.point} (DAL {good[0].mean('dal'):.2f}) for {ENOUGH:g} %.")
     elif len(rows) > 1:
         said.append(f"No wait-k that was trained reaches {ENOUGH:g} %.")
     return said

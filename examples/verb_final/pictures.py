@@ -12,7 +12,7 @@ from fairseq_milk.analysis.diagram import EOS, Panel, schedule_diagrams
 from fairseq_milk.analysis.drawing import save
 from fairseq_milk.analysis.plane import Point, quality_latency_plane
 
-QUALITIES = {"exact": "sentences translated exactly (%)", "BLEU": "BLEU"}
+QUALITIES = {"exact": "sentences translated exactly (%)", "bleu": "BLEU"}
 CURVES = ("MILk", "wait-k", "monotonic", "MoChA", "soft")  # the families on the plane
 SHOWN = {"verb-final": range(8, 14), "verb-second": range(6, 11)}  # kinds of sentences to draw, and their lengths
 
@@ -31,7 +31,7 @@ def draw_all(results: Results, folder: Path, qualities: Sequence[str] = ("exact"
 
 
 def draw_planes(results: Results, folder: Path, qualities: Sequence[str]) -> List[Path]:
-    names = {quality: "plane" if quality == "exact" else f"plane-{quality.lower()}" for quality in qualities}
+    names = {quality: "plane" if quality == "exact" else f"plane-{quality}" for quality in qualities}
     return [save(draw_plane(results, quality), folder / name)[0] for quality, name in names.items()]
 
 
@@ -41,13 +41,13 @@ def draw_plane(results: Results, quality: str) -> Figure:
         points = [_point(row, quality) for row in results.rows if row.system.family == family]
         if points:
             curves[family] = points
-    best = Point(results.oracle.mean("DAL"), results.oracle.mean(quality), "best possible")
+    best = Point(results.oracle.mean("dal"), results.oracle.mean(quality), "best possible")
     return quality_latency_plane(curves, best, quality_name=QUALITIES[quality])
 
 
 def _point(row: Row, quality: str) -> Point:
     """The bars go over the range of the seeds."""
-    return Point(row.mean("DAL"), row.mean(quality), row.system.point, row.range("DAL"), row.range(quality))
+    return Point(row.mean("dal"), row.mean(quality), row.system.point, row.range("dal"), row.range(quality))
 
 
 def worth_showing(results: Results) -> List[Row]:

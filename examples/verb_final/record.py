@@ -9,6 +9,7 @@ from examples.document import fill
 from examples.verb_final import pictures, tables
 from examples.verb_final.results import Results
 from fairseq_milk.console.files import write_atomically
+from fairseq_milk.scoring.table import as_csv
 
 HERE = Path(__file__).resolve().parent
 DOCUMENT, STUDY, PLANE = HERE / "RESULTS.md", HERE / "results" / "study.csv", HERE / "results" / "plane.png"
@@ -20,6 +21,6 @@ def record(found: Results) -> List[Path]:
     with tempfile.TemporaryDirectory() as folder:
         (plane,) = pictures.draw_planes(found, Path(folder), ("exact",))
         shutil.copyfile(plane, PLANE)
-    write_atomically(STUDY, tables.as_csv(found))
+    write_atomically(STUDY, as_csv(found.table(), STUDY.parent))
     write_atomically(DOCUMENT, document)
     return [STUDY, PLANE, DOCUMENT]

@@ -29,16 +29,16 @@ def redraw(paths: Sequence[Path], out: Optional[Path]) -> int:
     """out: None for the repository."""
     from examples.verb_final import pictures, record, results, tables
 
-    figures = results.read_figures(paths)
-    unknown = results.unknown_systems(figures)
+    table = results.read_tables(paths)
+    unknown = results.unknown_systems(table)
     if unknown:
         print(f"left out, as recipe.py has no such system: {', '.join(unknown)}", file=sys.stderr)
-    found = results.from_figures(figures)
+    found = results.from_table(table)
     print(tables.markdown(found))
     if out is None:
         written = record.record(found)
     else:
-        written = tables.write_files(found, out) + pictures.draw_planes(found, out, ("exact", "BLEU"))
+        written = tables.write_files(found, out) + pictures.draw_planes(found, out, ("exact", "bleu"))
     print("\n".join(map(str, written)))
     return 0
 

@@ -7,8 +7,8 @@ from typing import List, Sequence
 from examples.verb_final import pictures, results, tables
 from examples.verb_final.comparison import findings
 from fairseq_milk.console.progress import Line
+from fairseq_milk.console.tables import text_table
 from fairseq_milk.sweep.runs import Run
-from fairseq_milk.sweep.table import text_table
 
 
 def report(runs: Sequence[Run], out: Path, line: Line, qualities: Sequence[str] = ("exact",)) -> List[Path]:

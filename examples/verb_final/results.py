@@ -1,38 +1,44 @@
 """What was measured: each system's quality and latency over the seeds, beside the oracle's."""
 
-import csv
 from pathlib import Path
 from typing import Dict, List, NamedTuple, Sequence, Tuple
 
 from examples.verb_final import recipe
 from examples.verb_final.corpus import read_test_set
 from examples.verb_final.language import KINDS, Sentence
-from fairseq_milk.analysis import read_generate_log
 from fairseq_milk.console.errors import RunError
-from fairseq_milk.scoring import PAPER, Record, corpus_latency
+from fairseq_milk.scoring import PAPER, Record
+from fairseq_milk.scoring.generate_log import read_generate_log
+from fairseq_milk.scoring.score import score_records
+from fairseq_milk.scoring.table import Result, make_result, read_results
 from fairseq_milk.sweep.runs import Run
+from fairseq_milk.sweep.score import result_of
 
-LATENCIES = ("DAL", "AL", "AP")
-MEASURES = ("BLEU", "exact", *LATENCIES, *KINDS)  # a kind: the percentage of its sentences that are exact
+MEASURES = ("bleu", "exact", "dal", "al", "ap", *KINDS)  # columns; a kind: the percentage of its exact sentences
 ORACLE = "oracle"
 BEST = recipe.System(ORACLE, "best possible (oracle)", ORACLE, "", {})
 SIGNATURE = PAPER.signature()
-Figures = Dict[str, Dict[str, Dict[str, float]]]  # system -> seed -> measure
 
 
 class Row(NamedTuple):
-    """A system.  figures: for each measure, one figure a seed.  records: of the first seed, for the pictures."""
+    """A system.  results: one per seed.  records: of the first seed, for the pictures."""
 
     system: recipe.System
-    seeds: List[int]
-    figures: Dict[str, List[float]]
+    results: List[Result]
     records: List[Record]
 
+    @property
+    def seeds(self) -> List[int]:
+        return [] if self.system == BEST else [result.seed for result in self.results]
+
+    def figures(self, measure: str) -> List[float]:
+        return [result.figure(measure) for result in self.results]
+
     def mean(self, measure: str) -> float:
-        return sum(self.figures[measure]) / len(self.figures[measure])
+        return sum(self.figures(measure)) / len(self.results)
 
     def range(self, measure: str) -> Tuple[float, float]:
-        return min(self.figures[measure]), max(self.figures[measure])
+        return min(self.figures(measure)), max(self.figures(measure))
 
     def exact(self, sentences: Sequence[Sentence]) -> List[bool]:
         return [is_exact(record, sentence) for record, sentence in zip(self.records, sentences)]
@@ -47,7 +53,11 @@ class Results(NamedTuple):
 
     def lag(self, row: Row) -> float:
         """DAL relative to the oracle's."""
-        return row.mean("DAL") / self.oracle.mean("DAL")
+        return row.mean("dal") / self.oracle.mean("dal")
+
+    def table(self) -> List[Result]:
+        """One row per system and seed, for results.csv."""
+        return [result for row in (self.oracle, *self.rows) for result in row.results]
 
 
 def collect(runs: Sequence[Run]) -> Results:
@@ -63,46 +73,19 @@ def collect(runs: Sequence[Run]) -> Results:
     return Results(sentences, _oracle(sentences), [_row(by_key[key], sentences) for key in order])
 
 
-def read_figures(paths: Sequence[Path]) -> Figures:
-    """Of the tables of `tables.as_csv`.  Where two have the same system and seed, the last one counts."""
-    found: Figures = {}
-    for path in paths:
-        try:
-            for line in csv.DictReader(path.read_text(encoding="utf-8").splitlines()):
-                figures = {measure: float(line[measure]) for measure in MEASURES}
-                found.setdefault(line["system"], {})[line["seed"]] = figures
-        except (OSError, KeyError, ValueError) as error:
-            raise RunError(f"{path} is no results.csv of a study: {error}") from error
-    if ORACLE not in found or not set(recipe.systems()) & set(found):
-        raise RunError(f"there is no system, or no oracle, in {', '.join(map(str, paths))}")
-    return found
-
-
-def from_figures(found: Figures) -> Results:
-    """Without sentences, and without systems that the recipe does not have."""
-
-    def row(system: recipe.System) -> Row:
-        by_seed = sorted(found[system.key].items(), key=lambda item: int(item[0] or 0))
-        seeds = [int(seed) for seed, _ in by_seed if seed]
-        return Row(system, seeds, {measure: [of_seed[measure] for _, of_seed in by_seed] for measure in MEASURES}, [])
-
-    return Results([], row(BEST), [row(system) for key, system in recipe.systems().items() if key in found])
-
-
-def unknown_systems(found: Figures) -> List[str]:
-    return [key for key in found if key != ORACLE and key not in recipe.systems()]
-
-
 def _row(runs: Sequence[Run], sentences: Sequence[Sentence]) -> Row:
+    system = recipe.systems()[runs[0].key]
     records = [read_records(run.results, sentences) for run in runs]
-    scores = [score(of_seed, sentences) for of_seed in records]
-    figures = {measure: [s[measure] for s in scores] for measure in MEASURES}
-    return Row(recipe.systems()[runs[0].key], [run.seed for run in runs], figures, records[0])
+    results = [
+        result_of(run)._replace(system=system.family, setting=system.point, further=percentages(of_seed, sentences))
+        for run, of_seed in zip(runs, records)
+    ]
+    return Row(system, results, records[0])
 
 
 def _oracle(sentences: Sequence[Sentence]) -> Row:
     records = [Record(i, s.source, s.target, s.delays, s.target) for i, s in enumerate(sentences)]
-    return Row(BEST, [], {key: [value] for key, value in score(records, sentences).items()}, records)
+    return Row(BEST, [make_result(score_records(records), ORACLE, further=percentages(records, sentences))], records)
 
 
 def read_records(folder: Path, sentences: Sequence[Sentence]) -> List[Record]:
@@ -121,21 +104,41 @@ def is_exact(record: Record, sentence: Sentence) -> bool:
     return tuple(record.hypothesis) == sentence.target and record.eos_written
 
 
-def score(records: Sequence[Record], sentences: Sequence[Sentence]) -> Dict[str, float]:
-    """BLEU and percentages of exact sentences, and latency in the paper's convention."""
-    import sacrebleu
-
-    hypotheses = [" ".join(record.hypothesis) for record in records]
-    references = [" ".join(sentence.target) for sentence in sentences]
-    figures = {"BLEU": sacrebleu.corpus_bleu(hypotheses, [references]).score}
+def percentages(records: Sequence[Record], sentences: Sequence[Sentence]) -> Dict[str, float]:
+    """Of the sentences that are exact: of all, and of each kind."""
     exact = [is_exact(record, sentence) for record, sentence in zip(records, sentences)]
-    figures["exact"] = _percentage(exact)
-    for kind in KINDS:
-        figures[kind] = _percentage([right for right, s in zip(exact, sentences) if s.kind == kind])
-    latency = corpus_latency(records, PAPER).mean
-    figures.update({name: getattr(latency, name) for name in LATENCIES})
-    return figures
+    by_kind = {kind: [right for right, s in zip(exact, sentences) if s.kind == kind] for kind in KINDS}
+    return {"exact": _percentage(exact), **{kind: _percentage(of_kind) for kind, of_kind in by_kind.items()}}
 
 
 def _percentage(values: Sequence[bool]) -> float:
     return 100 * sum(values) / len(values) if values else float("nan")
+
+
+# ---- tables of earlier studies --------------------------------------------------------------------------------------
+
+
+def read_tables(paths: Sequence[Path]) -> List[Result]:
+    """Of results.csv files.  Where two have the same system and seed, the last one counts."""
+    found = {(r.system, r.setting, r.seed): r for path in paths for r in read_results(path)}
+    names = {result.system for result in found.values()}
+    if ORACLE not in names or not names & {system.family for system in recipe.systems().values()}:
+        raise RunError(f"there is no system, or no oracle, in {', '.join(map(str, paths))}")
+    return list(found.values())
+
+
+def from_table(found: Sequence[Result]) -> Results:
+    """Without sentences, and without systems that the recipe does not have."""
+
+    def row(system: recipe.System) -> Row:
+        own = [r for r in found if (r.system, r.setting) == (system.family, system.point)]
+        return Row(system, sorted(own, key=lambda result: result.seed), [])
+
+    rows = [row(system) for system in recipe.systems().values()]
+    return Results([], row(BEST), [row for row in rows if row.results])
+
+
+def unknown_systems(found: Sequence[Result]) -> List[str]:
+    known = {(system.family, system.point) for system in (BEST, *recipe.systems().values())}
+    names = [f"{r.system} {r.setting}".strip() for r in found if (r.system, r.setting) not in known]
+    return list(dict.fromkeys(names))

@@ -53,7 +53,7 @@ def study(options: argparse.Namespace) -> int:
     if not options.report and not options.retrain:
         refuse_other_trainings(runs)
     failed = [] if options.report else run_all(runs, options.jobs, line)
-    line.say("\n".join(str(path) for path in report(runs, out, line, ("exact", "BLEU"))))
+    line.say("\n".join(str(path) for path in report(runs, out, line, ("exact", "bleu"))))
     if failed:
         line.say(f"failed: {', '.join(run.name for run in failed)}")
     return 1 if failed else 0

@@ -1,19 +1,17 @@
-"""The tables: for the screen, for Markdown, as CSV and JSON."""
+"""The tables: for the terminal, for Markdown, and results.csv."""
 
-import csv
-import io
-import json
 from pathlib import Path
-from typing import Any, Dict, List, Optional, Sequence
+from typing import Dict, List, Optional, Sequence
 
-from examples.document import markdown_table
 from examples.verb_final import recipe
 from examples.verb_final.comparison import by_lag, findings, waitk_at
 from examples.verb_final.language import KINDS
-from examples.verb_final.results import MEASURES, SIGNATURE, Results, Row
+from examples.verb_final.results import SIGNATURE, Results, Row
 from fairseq_milk.console.files import write_atomically
+from fairseq_milk.console.tables import markdown_table
+from fairseq_milk.scoring.table import write_results
 
-DIGITS = {"BLEU": 1, "exact": 1, "DAL": 2, "AL": 2, "AP": 3, **{kind: 1 for kind in KINDS}}
+DIGITS = {"bleu": 1, "exact": 1, "dal": 2, "al": 2, "ap": 3, **{kind: 1 for kind in KINDS}}
 TITLES = {"exact": "exact %", **{kind: f"{kind} %" for kind in KINDS}}
 LAG = "DAL/oracle"
 LARGE = "Large λ"
@@ -35,9 +33,9 @@ def table(results: Results, rows: Optional[Sequence[Row]] = None) -> List[List[s
     body = [
         [
             row.system.label,
-            *(_cell(row, measure) for measure in ("BLEU", "exact", "DAL")),
+            *(_cell(row, measure) for measure in ("bleu", "exact", "dal")),
             f"{results.lag(row):.2f}",
-            *(_cell(row, measure) for measure in ("AL", "AP", *KINDS)),
+            *(_cell(row, measure) for measure in ("al", "ap", *KINDS)),
             *[str(len(row.seeds) or "")] * uneven,
         ]
         for row in shown
@@ -48,7 +46,7 @@ def table(results: Results, rows: Optional[Sequence[Row]] = None) -> List[List[s
 def _cell(row: Row, measure: str) -> str:
     digits, (low, high) = DIGITS[measure], row.range(measure)
     mean = f"{row.mean(measure):.{digits}f}"
-    if len(row.figures[measure]) == 1 or f"{low:.{digits}f}" == f"{high:.{digits}f}":
+    if len(row.results) == 1 or f"{low:.{digits}f}" == f"{high:.{digits}f}":
         return mean
     return f"{mean} ({low:.{digits}f}–{high:.{digits}f})"
 
@@ -80,8 +78,8 @@ def large_lambda_table(results: Results, rows: Sequence[Row]) -> List[List[str]]
     """Down to the lowest lag that MILk reaches, beside wait-k at the same lags."""
     heading = ["system", "DAL", LAG, "exact %", "wait-k at the same DAL, exact %"]
     body = [
-        [row.system.label, _cell(row, "DAL"), f"{results.lag(row):.2f}", _cell(row, "exact")]
-        + [waitk_at(results, row.mean("DAL"))]
+        [row.system.label, _cell(row, "dal"), f"{results.lag(row):.2f}", _cell(row, "exact")]
+        + [waitk_at(results, row.mean("dal"))]
         for row in rows
     ]
     return [heading, *body]
@@ -95,36 +93,8 @@ def markdown(results: Results) -> str:
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def as_json(results: Results) -> Dict[str, Any]:
-    def entry(row: Row) -> Dict[str, Any]:
-        mean = {measure: row.mean(measure) for measure in MEASURES}
-        options = recipe.arguments(row.system.options)
-        return {"label": row.system.label, "options": options, "seeds": row.seeds, "mean": mean, "by_seed": row.figures}
-
-    systems = {row.system.key: entry(row) for row in results.rows}
-    oracle = {measure: results.oracle.mean(measure) for measure in MEASURES}
-    return {"signature": SIGNATURE, "sentences": len(results.sentences), "oracle": oracle, "systems": systems}
-
-
-def as_csv(results: Results) -> str:
-    """One line a system and seed."""
-    file = io.StringIO()
-    writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(["system", "seed", *MEASURES])
-    for row in [results.oracle, *results.rows]:
-        for n, seed in enumerate(row.seeds or [""]):
-            writer.writerow([row.system.key, seed, *(f"{row.figures[measure][n]:.6g}" for measure in MEASURES)])
-    return file.getvalue()
-
-
 def write_files(results: Results, folder: Path) -> List[Path]:
     """results.json, results.csv and tables.md."""
     folder.mkdir(parents=True, exist_ok=True)
-    texts = {
-        "results.json": json.dumps(as_json(results), indent=1, ensure_ascii=False) + "\n",
-        "results.csv": as_csv(results),
-        "tables.md": markdown(results),
-    }
-    for name, text in texts.items():
-        write_atomically(folder / name, text)
-    return [folder / name for name in texts]
+    write_atomically(folder / "tables.md", markdown(results))
+    return [*write_results(results.table(), folder), folder / "tables.md"]

@@ -9,7 +9,7 @@ import matplotlib
 import sacrebleu
 
 from ..console.durations import duration
-from ..sweep.table import Result
+from ..scoring.table import Result
 from ..version import __version__
 from .html import Markup, element, join, listing, section, table
 from .systems import System

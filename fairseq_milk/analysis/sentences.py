@@ -5,9 +5,9 @@ from typing import Dict, List, NamedTuple, Optional
 import sacrebleu
 
 from ..console.errors import UserError
-from ..scoring import Record, find_markers, join_words, sentence_latency
+from ..scoring.records import Record, find_markers, join_words
+from ..scoring.score import Score
 from .diagram import LONGEST, Panel
-from .generate_log import GenerateLog
 
 
 class Sentence(NamedTuple):
@@ -57,15 +57,15 @@ def check_sentence(i: int, generation: Generation) -> None:
         raise UserError(f"--sentence {i}: {error}") from None
 
 
-def read_generation(label: str, log: GenerateLog) -> Generation:
-    """Lag in the paper's convention; BLEU with sacreBLEU's default tokenizer and effective order."""
-    bleu, marker = sacrebleu.BLEU(effective_order=True), find_markers(log.records).source
-    hypotheses, references = log.texts()
+def read_generation(label: str, score: Score) -> Generation:
+    """The sentences of a score; BLEU of each with sacreBLEU's default tokenizer and effective order."""
+    bleu, marker = sacrebleu.BLEU(effective_order=True), find_markers(score.records).source
+    hypotheses, references = score.texts
     sentences = {}
-    for n, (record, latency) in enumerate(zip(log.records, sentence_latency(log.records))):
+    for n, (record, latency) in enumerate(zip(score.records, score.sentences)):
         reference = None if references is None else references[n]
-        score = None if reference is None else bleu.sentence_score(hypotheses[n], [reference]).score
+        quality = None if reference is None else bleu.sentence_score(hypotheses[n], [reference]).score
         lag = None if latency is None else latency.DAL
         source = join_words(record.source, marker)
-        sentences[record.id] = Sentence(record, source, hypotheses[n], reference, score, lag)
+        sentences[record.id] = Sentence(record, source, hypotheses[n], reference, quality, lag)
     return Generation(label, sentences)

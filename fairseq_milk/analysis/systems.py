@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from ..console.errors import UserError
-from ..sweep.table import Result, read_results
-from .generate_log import GenerateLog, read_generate_log
+from ..console.files import read_json
+from ..scoring.collapse import collapse_of
+from ..scoring.generate_log import read_generate_log
+from ..scoring.score import Score, score_records
+from ..scoring.table import Result, make_result, read_results
 from .paper_results import TEST_SETS
 from .plane import Point, Range
-from .score import score_log
 
 logger = logging.getLogger(__name__)
 LATENCIES = {"dal": "DAL (tokens)", "al": "AL (tokens)", "ap": "AP"}
@@ -43,27 +45,33 @@ class System(NamedTuple):
         return ",".join(LETTERS.get(name, name) + rest for name, rest in map(_option, self.setting.split(",")))
 
     def mean(self, measure: str) -> float:
-        """Over the seeds.  measure: a field of `Result`."""
-        return math.fsum(getattr(result, measure) for result in self.results) / len(self.results)
+        """Over the seeds.  measure: a column of the table."""
+        return math.fsum(result.figure(measure) for result in self.results) / len(self.results)
 
     def range(self, measure: str) -> Optional[Range]:
         """Of the seeds, if there are several; else the confidence interval, where there is one."""
         if len(self.results) > 1:
-            values = [getattr(result, measure) for result in self.results]
+            values = [result.figure(measure) for result in self.results]
             return min(values), max(values)
-        bounds = [getattr(self.results[0], f"{measure}_{end}", math.nan) for end in ("low", "high")]
+        bounds = [self.results[0].figure(f"{measure}_{end}") for end in ("low", "high")]
         return None if any(map(math.isnan, bounds)) else (bounds[0], bounds[1])
 
     @property
     def has_schedule(self) -> bool:
         return os.path.isfile(self.results[0].log) and math.isfinite(self.mean("dal"))
 
-    def read_log(self) -> GenerateLog:
-        """The sentences of the first seed, which must have delays."""
-        log = read_generate_log(self.results[0].log)
-        if log.no_latency is not None:
-            raise UserError(log.no_latency)
-        return log
+    def score(self) -> Score:
+        """Of the first seed, sentence by sentence; it must have delays."""
+        score = score_log(self.results[0].log)
+        if score.no_latency is not None:
+            raise UserError(score.no_latency)
+        return score
+
+
+def score_log(path: str) -> Score:
+    """Of a generation: BLEU with sacreBLEU's defaults, latency in the paper's convention."""
+    log = read_generate_log(path)
+    return score_records(log.records, no_latency=log.no_latency)
 
 
 def read_systems(inputs: Sequence[str], subset: Optional[str] = None) -> List[System]:
@@ -101,7 +109,10 @@ def _read_logs(logs: Sequence[Tuple[str, str]]) -> List[Result]:
     results: List[Result] = []
     for (name, path), distinct in zip(logs, distinct_names([path for _, path in logs])):
         system, _, setting = name.partition(" ") if name else (distinct, "", "")
-        results.append(score_log(read_generate_log(path), system, setting))
+        score, summary = score_log(path), read_json(Path(path).with_suffix(".json"))
+        attention = summary.get("attention") if isinstance(summary, dict) else None
+        collapse = collapse_of(score.records, attention)
+        results.append(make_result(score, system, setting, log=path, collapse=collapse))
     return results
 
 

@@ -94,9 +94,12 @@ class Heads(NamedTuple):
         Heads that have not stopped look at it next.  If all have, the READ was not the schedule's own (a knob asked
         for it), and all of them look at the new token.
         """
-        forced = torch.zeros_like(self.ready).index_fill(0, rows, True) & self.ready
-        forced = spread(forced, self.stopped)
-        return Heads(torch.where(forced, spread(lengths - 1, self.position), self.position), self.stopped & ~forced)
+        return self.sent_to(lengths - 1, torch.zeros_like(self.ready).index_fill(0, rows, True) & self.ready)
+
+    def sent_to(self, position: Tensor, rows: Tensor) -> "Heads":
+        """All heads of these sentences look at this token next.  position: (B,), rows: (B,) bool."""
+        moved = spread(rows, self.stopped)
+        return Heads(torch.where(moved, spread(position, self.position), self.position), self.stopped & ~moved)
 
     def after_write(self, lengths: Tensor) -> "Heads":
         """The next target token: each head looks again at the token on which it stands."""

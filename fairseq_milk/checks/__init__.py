@@ -14,6 +14,7 @@ from .loading import from_checkpoint, from_training
 from .mass import check_mass
 from .padding import check_padding
 from .policy import check_policy
+from .precision import check_precision
 from .streaming import check_streaming
 from .subject import Subject, subject
 from .subwords import check_subwords
@@ -31,6 +32,7 @@ CHECKS: Dict[str, Callable[[Subject], Finding]] = {
     "causality": check_causality,
     "streaming": check_streaming,
     "policy": check_policy,
+    "precision": check_precision,
 }
 
 

@@ -20,9 +20,11 @@ class Verb(NamedTuple):
 
 VERBS: Dict[str, Verb] = {
     "check": Verb("fairseq_milk.cli.check", "is a checkpoint, or a training about to begin, sound?"),
+    "compare": Verb("fairseq_milk.cli.compare", "two systems or curves at equal latency, by paired bootstrap"),
+    "path": Verb("fairseq_milk.cli.path", "print the folder of the plugin, for --user-dir"),
     "plot": Verb("fairseq_milk.cli.plot", "draw quality against latency, schedules and initial delays"),
     "report": Verb("fairseq_milk.cli.report", "tables, curves and diagrams of a sweep as one HTML file"),
-    "score": Verb("fairseq_milk.cli.score", "BLEU and latency of a generation under every convention"),
+    "score": Verb("fairseq_milk.cli.score", "BLEU, chrF and latency of a generation under every convention"),
     "serve": Verb("fairseq_milk.cli.serve", "a page, and a WebSocket, that translate while one types"),
     "stream": Verb("fairseq_milk.cli.stream", "translate standard input while it arrives"),
     "sweep": Verb("fairseq_milk.cli.sweep", "train, decode and tabulate the systems of a file over their grids"),

@@ -77,7 +77,7 @@ def check_out(out: str, suffixes: Sequence[str]) -> Path:
 
 
 def read_generations(systems: Sequence[System], args: argparse.Namespace) -> List[Generation]:
-    return [read_generation(system.label, system.read_log()) for system in choose(systems, args.show)]
+    return [read_generation(system.label, system.score()) for system in choose(systems, args.show)]
 
 
 def _schedules(systems: Sequence[System], args: argparse.Namespace) -> List[Generation]:

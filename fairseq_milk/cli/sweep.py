@@ -18,7 +18,7 @@ from ..sweep.scheduler import run_all
 from ..sweep.score import update_table
 from ..sweep.slurm import slurm_script
 from ..sweep.spec import Spec, read_spec
-from ..sweep.table import summary
+from ..sweep.summary import summary
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

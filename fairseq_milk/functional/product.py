@@ -45,10 +45,10 @@ def without_autocast(method: Callable[..., T]) -> Any:
 
     @wraps(method)
     def run(ctx: Any, *args: Any) -> T:
-        device = next(x.device for x in args if isinstance(x, Tensor))
-        if not torch.is_autocast_enabled(device.type):
+        device = next((x.device.type for x in args if isinstance(x, Tensor)), None)  # None: no gradient was sent back
+        if device is None or not torch.is_autocast_enabled(device):
             return method(ctx, *args)
-        with torch.autocast(device.type, enabled=False):
+        with torch.autocast(device, enabled=False):
             return method(ctx, *args)
 
     return run

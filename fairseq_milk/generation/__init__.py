@@ -7,7 +7,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .decoding import Hypothesis, translate
+    from .batch import Hypothesis, translate
     from .generator import AlignedBeamSearch, SimultaneousGenerator, full_read
     from .knobs import DecodingKnobs, add_knobs, check_knobs, configure_head, decoding_options
     from .loading import attention_of, load_model, load_words
@@ -34,7 +34,7 @@ __all__ = [
     "translate",
 ]
 
-_MODULES = ("schedule", "decoding", "generator", "knobs", "loading", "session")
+_MODULES = ("schedule", "batch", "generator", "knobs", "loading", "session")
 
 
 def __getattr__(name: str) -> Any:

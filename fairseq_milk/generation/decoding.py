@@ -1,11 +1,11 @@
-"""Greedy simultaneous decoding of a batch by the rules of `schedule`.
+"""Greedy simultaneous decoding by the rules of `schedule`: the state of a batch, and how it grows token by token.
 
-The batched generator of `fairseq-generate` and the streaming session differ only in where the source states come from.
-A `Decoding` is handed one source state at a time and never sees more than has been read.
+A `Decoding` is handed one source state at a time and never sees more than has been read.  The streaming session is one
+of a single sentence; `batch` has the one of `fairseq-generate`, which knows the whole source.
 """
 
 from math import inf
-from typing import Any, List, NamedTuple, Optional, Tuple
+from typing import Any, NamedTuple, Optional, Tuple
 
 import torch
 from torch import Tensor
@@ -89,7 +89,11 @@ class Decoding:
 
     def keep(self, rows: Tensor) -> None:
         """Only these sentences go on.  rows: (B',) indices."""
-        self.memory, self.heads = self.memory.select(rows), self.heads.select(rows)
+        self.memory = self.memory.select(rows)
+        self._keep_states(rows)
+
+    def _keep_states(self, rows: Tensor) -> None:
+        self.heads = self.heads.select(rows)
         self.state, self.s = self.state.select(rows), self.s.select(rows)
         self.queries = {name: x.index_select(0, rows) for name, x in self.queries.items()}
         self.tokens, self.writes, self.retracted = self.tokens[rows], self.writes[rows], self.retracted[rows]
@@ -109,52 +113,3 @@ class Decoding:
         best, tokens = logits.max(-1)
         end = too_long(self.options, self.i, self.memory.lengths)
         return tokens.masked_fill(end, self.eos), torch.where(end, eos, best) - total
-
-
-class Hypothesis:
-    """What has been written of one sentence."""
-
-    def __init__(self) -> None:
-        self.tokens: List[int] = []
-        self.scores: List[float] = []
-        self.delays: List[int] = []
-        self.attention: List[List[float]] = []
-
-
-@torch.no_grad()
-def translate(model: Any, src_tokens: Tensor, options: DecodingOptions, attention: bool = False) -> List[Hypothesis]:
-    """Translate a batch simultaneously.  src_tokens: (B, J).  attention: keep what each token looked at.
-
-    The encoder is unidirectional, so its states of the whole source are those of a stream; they are handed over one by
-    one.  Sentences that have written EOS leave the batch.
-    """
-    h, lengths = model.encoder(src_tokens)
-    hypotheses = [Hypothesis() for _ in range(h.size(0))]
-    batch = Decoding(model, h.size(0), options, room=h.size(1))
-    rows = torch.arange(h.size(0), device=h.device)  # sentences still in the batch
-    while len(rows) > 0:
-        exhausted = batch.read_so_far >= lengths
-        reading = batch.wants_to_read(exhausted).nonzero().squeeze(1)
-        if len(reading) > 0:
-            batch.read(h[rows[reading], batch.read_so_far[reading]], reading)
-            continue
-        step = batch.write(exhausted)
-        if step is None:
-            continue
-        _append(hypotheses, rows, step, attention)
-        going = step.tokens.ne(batch.eos).nonzero().squeeze(1)
-        if len(going) < len(rows):
-            rows, lengths = rows[going], lengths[going]
-            batch.keep(going)
-    return hypotheses
-
-
-def _append(hypotheses: List[Hypothesis], rows: Tensor, step: Step, attention: bool) -> None:
-    columns = zip(rows.tolist(), step.tokens.tolist(), step.scores.tolist(), step.delays.tolist())
-    for b, (row, token, score, delay) in enumerate(columns):
-        hypothesis = hypotheses[row]
-        hypothesis.tokens.append(token)
-        hypothesis.scores.append(score)
-        hypothesis.delays.append(delay)
-        if attention:
-            hypothesis.attention.append(step.beta[b, :delay].tolist())

@@ -7,7 +7,8 @@ from fairseq.sequence_generator import SequenceGeneratorWithAlignment
 from torch import Tensor, nn
 
 from ..models.encoder import right_padded
-from .decoding import DecodingOptions, Hypothesis, translate
+from .batch import Hypothesis, translate
+from .schedule import DecodingOptions
 
 
 class SimultaneousGenerator(nn.Module):

@@ -9,7 +9,7 @@ from fairseq.dataclass.utils import gen_parser_from_dataclass
 
 from ..attention import THRESHOLD, SimultaneousAttention, having_knob
 from ..console.errors import UserError, check_numbers, require
-from .decoding import DecodingOptions
+from .schedule import DecodingOptions
 
 
 @dataclass

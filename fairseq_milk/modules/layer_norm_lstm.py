@@ -286,8 +286,20 @@ class LayerNormLSTM(nn.Module):
         return h.transpose(0, 1), LSTMState(h_last, c_last)
 
     def step(self, x: Tensor, state: Optional[LSTMState] = None) -> LSTMState:
-        """x: (B, D) -> state after one step: a sequence of length one."""
-        return self.forward(x.unsqueeze(1), state)[1]
+        """x: (B, D) -> state after one step: a sequence of length one, without its buffers outside of training."""
+        if torch.is_grad_enabled():
+            return self.forward(x.unsqueeze(1), state)[1]
+        state = self.zero_state(x.size(0)) if state is None else state
+        weight_x, weight_h = self.products.operand(self.weight_x), self.products.operand(self.weight_h)
+        wide, narrow = _at_least_float32(x.dtype), weight_h.dtype
+        z = torch.mm(x.to(narrow), weight_x.t()).to(wide)
+        if wide == narrow:
+            z.addmm_(state.h, weight_h.t())
+        else:
+            z.add_(torch.mm(state.h.to(narrow), weight_h.t()))
+        scale, bias = self.scale.to(wide), self.bias.to(wide)
+        h, after = _step_forward(z.view(-1, 4, self.hidden_size), state.c.to(wide), scale, bias, self.options)
+        return LSTMState(h.to(x.dtype), after.c)
 
     def loop(self, known: Tensor) -> "LSTMLoop":
         """known: (B, T, K), the first K of the D input features at every step; the others are fed step by step."""

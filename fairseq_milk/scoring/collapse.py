@@ -9,6 +9,7 @@ HURRIES = 0.75  # share of the target words written after one source token, from
 SHORTEST = 3  # source tokens without EOS: a shorter sentence leaves a schedule no choice
 
 WAITING, HURRYING = "reads everything", "writes at once"
+NOT_LEARNED = ("soft", "waitk")  # mechanisms whose schedule is what they were told
 
 
 class Reads(NamedTuple):
@@ -49,3 +50,12 @@ def count_reads(sentences: Iterable[Tuple[Sequence[float], int, bool]]) -> Reads
 def reads_of(records: Iterable[Record]) -> Reads:
     """Of a generation."""
     return count_reads((record.delays, len(record.source) + 1, record.eos_written) for record in records)
+
+
+def collapse_of(records: Iterable[Record], attention: Optional[str]) -> str:
+    """`WAITING` or `HURRYING` if the learned schedule of a generation has collapsed, else empty.
+
+    attention: the mechanism as the summary of the generation has it; None for a model without one of ours.
+    """
+    learned = attention is not None and attention not in NOT_LEARNED
+    return (reads_of(records).collapse or "") if learned else ""

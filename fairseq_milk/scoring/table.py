@@ -145,21 +145,27 @@ def _parse(cell: Any, kind: type) -> Any:
     return kind(cell)
 
 
-def write_results(results: Sequence[Result], folder: Path, name: str = "results") -> List[Path]:
+def write_results(results: Sequence[Result], folder: Path) -> List[Path]:
     """results.csv and results.json, each whole or not there."""
-    rows = [_cells(result, folder) for result in results]
+    texts = {folder / "results.csv": as_csv(results, folder), folder / "results.json": as_json(results, folder)}
+    for path, text in texts.items():
+        write_atomically(path, text)
+    return list(texts)
+
+
+def as_csv(results: Sequence[Result], folder: Path) -> str:
+    """folder: where the file will be."""
     further = dict.fromkeys(column for result in results for column in result.further)
     file = io.StringIO()
     writer = csv.DictWriter(file, [*TYPES, *further], lineterminator="\n")
     writer.writeheader()
-    writer.writerows(rows)
-    texts = {
-        folder / f"{name}.csv": file.getvalue(),
-        folder / f"{name}.json": json.dumps(rows, indent=1, ensure_ascii=False) + "\n",
-    }
-    for path, text in texts.items():
-        write_atomically(path, text)
-    return list(texts)
+    writer.writerows(_cells(result, folder) for result in results)
+    return file.getvalue()
+
+
+def as_json(results: Sequence[Result], folder: Path) -> str:
+    """folder: where the file will be."""
+    return json.dumps([_cells(result, folder) for result in results], indent=1, ensure_ascii=False) + "\n"
 
 
 def _cells(result: Result, folder: Path) -> Dict[str, Any]:

@@ -9,7 +9,7 @@ import pytest
 from fairseq_milk import cli
 from fairseq_milk.analysis.systems import LATENCIES, choose, comparable, curves, distinct_names, group, read_systems
 from fairseq_milk.scoring import PAPER, corpus_latency
-from fairseq_milk.sweep.table import read_results, write_results
+from fairseq_milk.scoring.table import read_results, write_results
 from tests.support import stand_in_sweep as stand_in
 
 MAGIC = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}
@@ -176,8 +176,8 @@ def test_an_older_table_has_no_intervals_of_al(tmp_path: Path) -> None:
     (point,) = curves(read_systems([str(table)]), "al")["milk"]
     assert point.latency_range == (1.0, 9.0)
     lines = table.read_text(encoding="utf-8").splitlines()
-    assert lines[0].endswith(",al_low,al_high,ap_low,ap_high")
-    table.write_text("\n".join(line.rsplit(",", 4)[0] for line in lines), encoding="utf-8")
+    old = lines[0].split(",").index("al_low")  # the first of the columns that came later
+    table.write_text("\n".join(",".join(line.split(",")[:old]) for line in lines), encoding="utf-8")
     (point,) = curves(read_systems([str(table)]), "al")["milk"]
     assert point.latency_range is None and point.quality_range is not None
 

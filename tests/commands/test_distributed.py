@@ -142,6 +142,8 @@ def test_the_launch_scripts_have_the_paper_s_settings(recipe: str) -> None:
     assert (args.adam_betas, args.adam_eps) == ("(0.9, 0.999)", 1e-6)
     assert (args.label_smoothing, args.dropout, args.latency_weight, args.noise) == (0.1, 0.2, 0.2, 4.0)
     assert args.sentence_avg and args.emission_rate == 1.1
+    assert (args.max_source_positions, args.max_target_positions, args.grouped_shuffling) == (98, 98, True)
+    assert args.skip_invalid_size_inputs_valid_test, "a longer sentence of the development set ends no training"
 
 
 @pytest.mark.parametrize("recipe", RECIPES)

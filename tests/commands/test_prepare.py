@@ -2,6 +2,7 @@
 
 import gzip
 import io
+import json
 import re
 import socket
 import stat
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any, Dict, Iterable, List, Tuple
 
 import pytest
+import sacrebleu
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,7 +20,7 @@ from hypothesis import strategies as st
 from examples.europarl_de_en.prepare import CORPUS as EUROPARL
 from examples.europarl_de_en.spelling import NEW_GERMAN
 from examples.multi30k.prepare import CORPORA as MULTI30K
-from examples.prepare import score, text
+from examples.prepare import text
 from examples.prepare.extract import extract, write_lines
 from examples.prepare.lengths import Length, mean_length
 from examples.prepare.lines import map_lines, read_lines
@@ -27,6 +29,7 @@ from examples.prepare.recipe import Bitext, Corpus, both
 from examples.prepare.steps import Progress, alone
 from examples.wmt14_en_fr.prepare import CORPUS as WMT14
 from examples.wmt15_de_en.prepare import CORPUS as WMT15
+from fairseq_milk import cli
 from fairseq_milk.console.errors import UserError
 from fairseq_milk.console.progress import Line
 from tests.support import fairseq_commands as commands
@@ -127,8 +130,13 @@ def test_a_recipe_from_its_archives_to_training_and_bleu(
     commands.run("fairseq-generate", *decoding, "--results-path", tmp_path / "results")
     references = out / "raw" / f"{corpus.test[0].name}.{target}"
     assert lines_of(references) == [pair[1] for pair in pairs(LINES["test"], 0)]
-    assert score.main([str(tmp_path / "results" / "generate-test.jsonl"), str(references)]) == 0
-    assert capsys.readouterr().out.startswith("BLEU = ")
+    generation = str(tmp_path / "results" / "generate-test.jsonl")
+    capsys.readouterr()
+    assert cli.main(["score", generation, "--references", str(references)]) == 0
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("BLEU ")]
+    bleu = sacrebleu.BLEU()
+    hypotheses = [json.loads(line)["text"] for line in lines_of(Path(generation))]
+    assert f"{bleu.corpus_score(hypotheses, [lines_of(references)]).score:.2f}" in line
 
 
 @pytest.mark.parametrize("corpus", [*MULTI30K, EUROPARL, WMT15, WMT14], ids=lambda corpus: corpus.name + corpus.pair)

@@ -19,13 +19,13 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from fairseq_milk import cli
-from fairseq_milk.analysis import GenerateLog
 from fairseq_milk.analysis.drawing import visible
 from fairseq_milk.analysis.html import element, escape
 from fairseq_milk.analysis.report import POLICY, Choice, build_report
 from fairseq_milk.analysis.sentences import Generation, read_generation
 from fairseq_milk.analysis.systems import group
-from fairseq_milk.sweep.table import write_results
+from fairseq_milk.scoring.score import score_records
+from fairseq_milk.scoring.table import write_results
 from tests.support import stand_in_sweep as stand_in
 from tests.support.strange_text import NASTY
 
@@ -68,7 +68,7 @@ class Page(HTMLParser):
 
 
 def generation(label: str, made: List[Any]) -> Generation:
-    return read_generation(label, GenerateLog("x", made))
+    return read_generation(label, score_records(made))
 
 
 def small_report(tokens: List[str], names: List[str]) -> str:

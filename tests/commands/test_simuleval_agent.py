@@ -13,8 +13,8 @@ from typing import Any, Dict, List
 
 import pytest
 
-from fairseq_milk.analysis import read_generate_log
 from fairseq_milk.scoring import SIMULEVAL, find_markers, join_words, sentence_latency, summarise, to_convention
+from fairseq_milk.scoring.generate_log import read_generate_log
 from tests.support.fairseq_commands import PLUGIN, ROOT, environment, run
 from tests.support.tiny_translators import SENTENCES, Translators
 

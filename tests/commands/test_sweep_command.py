@@ -13,7 +13,7 @@ import sacrebleu
 
 from fairseq_milk import cli
 from fairseq_milk.scoring.bootstrap import corpus_sample, interval
-from fairseq_milk.sweep.table import Result, read_results
+from fairseq_milk.scoring.table import Result, read_results
 from tests.support.fairseq_commands import CRITERION
 from tests.support.fake_fairseq import install, write_data
 

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from fairseq_milk import cli
-from fairseq_milk.analysis import read_generate_log
 from fairseq_milk.scoring import corpus_latency
-from fairseq_milk.sweep.table import read_results
+from fairseq_milk.scoring.generate_log import read_generate_log
+from fairseq_milk.scoring.table import read_results
 from tests.support.fairseq_commands import CRITERION, make_corpus
 
 FILE = f"""

@@ -9,15 +9,17 @@ from typing import Any, Dict, List, Sequence, Tuple
 
 import pytest
 
-from examples.document import fill, markdown_table
-from examples.verb_final import comparison, corpus, recipe, record, redraw, results, study, tables
+from examples.document import fill
+from examples.verb_final import comparison, convert, corpus, recipe, record, redraw, results, study, tables
 from examples.verb_final.runs import make_run
 from fairseq_milk.console.errors import RunError
 from fairseq_milk.console.locks import locked
 from fairseq_milk.console.progress import Line
+from fairseq_milk.console.tables import markdown_table, text_table
+from fairseq_milk.scoring.table import Result
 from fairseq_milk.sweep import scheduler
 from fairseq_milk.sweep.runs import Run
-from fairseq_milk.sweep.table import text_table
+from tests.support import stand_in_sweep
 from tests.support.stand_in_sweep import other_model
 
 
@@ -121,27 +123,28 @@ def test_tables_line_up() -> None:
     assert markdown_table(cells).splitlines()[1] == "| --- | ---: |"
 
 
-def figures(systems: Dict[str, Tuple[float, float]]) -> results.Figures:
+def table(systems: Dict[str, Tuple[float, float]]) -> List[Result]:
     """Of one seed.  systems: DAL and per cent exact."""
-    return {
-        key: {"1": {**dict.fromkeys(results.MEASURES, 1.0), "DAL": dal, "exact": exact}}
+    every = {results.ORACLE: results.BEST, **recipe.systems()}
+    return [
+        stand_in_sweep.result(every[key].family, every[key].point, dal=dal, further={"exact": exact})
         for key, (dal, exact) in {"oracle": (3.0, 100.0), **systems}.items()
-    }
+    ]
 
 
 def test_wait_k_at_the_same_lag() -> None:
     milk = {"milk-0.12": (3.0, 99.0), "milk-0.3": (2.5, 90.0), "milk-0.5": (1.0, 60.0), "milk-1": (0.9, 50.0)}
     waitk = {"wait-4": (4.0, 60.0), "wait-1": (1.0, 20.0), "wait-2": (2.0, 30.0)}
-    beside = figures({**milk, **waitk, "milk-0.05": (5.0, 99.0)})
-    cells = tables.study_tables(results.from_figures(beside))["Large λ"]
+    beside = table({**milk, **waitk, "milk-0.05": (5.0, 99.0)})
+    cells = tables.study_tables(results.from_table(beside))["Large λ"]
     assert [row[0] for row in cells[1:]] == ["MILk, λ = 0.12", "MILk, λ = 0.3", "MILk, λ = 0.5", "MILk, λ = 1"]
     assert [row[-1] for row in cells[1:]] == ["45.0", "37.5", "20.0", "below wait-1 (DAL 1.00)"]
-    assert comparison.waitk_at(results.from_figures(beside), 4.1) == "above wait-4 (DAL 4.00)"
+    assert comparison.waitk_at(results.from_table(beside), 4.1) == "above wait-4 (DAL 4.00)"
 
 
 def test_every_table_of_the_recorded_study_stands_in_results_md() -> None:
     """If this fails, run `python -m examples.verb_final.redraw examples/verb_final/results/study.csv --record`."""
-    recorded = results.from_figures(results.read_figures([record.STUDY]))
+    recorded = results.from_table(results.read_tables([record.STUDY]))
     made = tables.study_tables(recorded)
     assert set(made) == {"At about the same lag", "All mechanisms", "Alignment and mass", "Noise", "Large λ"}
     document = record.DOCUMENT.read_text(encoding="utf-8")
@@ -165,14 +168,15 @@ def test_tables_are_replaced_in_their_places(tmp_path: Path) -> None:
 def test_the_recorded_study_can_be_redrawn(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Figures of two files are merged, the last one wins, and the result can be read again."""
     heading, oracle, *lines = record.STUDY.read_text(encoding="utf-8").splitlines()
-    soft = next(line for line in lines if line.startswith("soft,1,"))
+    soft = next(line for line in lines if line.startswith("soft,offline,1,"))
     more = tmp_path / "more.csv"
-    lines_of_more = [heading, soft.replace("soft,1,", "soft,9,"), soft, soft.replace("soft,", "hard,")]
+    other = soft.replace("soft,offline,1,", "soft,offline,9,")
+    lines_of_more = [heading, other, soft, soft.replace("soft,offline,", "hard,,")]
     more.write_text("\n".join(lines_of_more) + "\n", encoding="utf-8")
     assert redraw.main([str(record.STUDY), str(more), "--out", str(tmp_path / "out")]) == 0
     assert capsys.readouterr().err == "left out, as recipe.py has no such system: hard\n"
     written = (tmp_path / "out" / "results.csv").read_text(encoding="utf-8").splitlines()
-    assert sorted(written) == sorted([heading, oracle, *lines, soft.replace("soft,1,", "soft,9,")])
+    assert sorted(written) == sorted([heading, oracle, *lines, other])
     assert "| soft attention (offline) | " in (tmp_path / "out" / "tables.md").read_text(encoding="utf-8")
     assert (tmp_path / "out" / "plane.png").exists()
 
@@ -182,3 +186,20 @@ def test_what_is_no_table_is_named(text: str, tmp_path: Path, capsys: pytest.Cap
     (tmp_path / "table.csv").write_text(text, encoding="utf-8")
     assert redraw.main([str(tmp_path / "table.csv"), "--out", str(tmp_path / "out")]) != 0
     assert str(tmp_path / "table.csv") in "".join(capsys.readouterr())
+
+
+def test_a_table_of_an_old_study_is_converted(tmp_path: Path) -> None:
+    old = tmp_path / "old.csv"
+    old.write_text(
+        "system,seed,BLEU,exact,DAL,AL,AP,verb-second,verb-final,separable\n"
+        "oracle,,100,100,3.67768,2.05111,0.645009,100,100,100\n"
+        "milk-0.12,2,99.5,98.25,3.9,2.5,0.7,99,97,98\n"
+        "gone,1,1,1,1,1,1,1,1,1\n"
+    )
+    assert convert.main([str(old), str(tmp_path / "new.csv")]) == 0
+    oracle, milk = results.read_tables([tmp_path / "new.csv"])
+    assert (oracle.system, oracle.seed, oracle.dal) == ("oracle", 0, 3.67768)
+    assert (milk.system, milk.setting, milk.seed, milk.bleu, milk.ap) == ("MILk", "λ=0.12", 2, 99.5, 0.7)
+    assert milk.further == {"exact": 98.25, "verb-second": 99.0, "verb-final": 97.0, "separable": 98.0}
+    assert milk.log == "" and milk.latency_signature == results.SIGNATURE
+    assert convert.main([str(tmp_path / "new.csv"), str(tmp_path / "newer.csv")]) == 2

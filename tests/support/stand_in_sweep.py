@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from fairseq_milk.scoring import Record
-from fairseq_milk.sweep.table import Result, write_results
+from fairseq_milk.scoring.table import Result, write_results
 
 WORDS = ["ein", "Ha@@", "us", "steht", "am", "Wa@@", "ld", "und", "fällt", "um", "."]
 GRIDS: Dict[str, Tuple[str, List[float]]] = {

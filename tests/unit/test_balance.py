@@ -22,6 +22,7 @@ def test_lengths_whose_imbalance_is_known() -> None:
     corpus = Corpus(lengths, lengths)
     assert balance.imbalance(corpus, 10, 4, grouped=True) == 1.0
     assert balance.imbalance(corpus, 10, 1, grouped=False) == 1.0
+    assert 1.0 < balance.imbalance(corpus, 10, 4, grouped=False, update_freq=10) < 1.3, "long and short even out"
     expected = [max(steps) / np.mean(steps) for short in range(5) for steps in [[20] * short + [60] * (4 - short)]]
     chances = np.array([1, 4, 6, 4, 1]) / 16
     assert balance.imbalance(corpus, 10, 4, grouped=False) == pytest.approx(chances @ expected, abs=0.1)

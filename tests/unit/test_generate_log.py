@@ -6,8 +6,9 @@ from typing import Any, Dict
 
 import pytest
 
-from fairseq_milk.analysis import read_generate_log
 from fairseq_milk.scoring import Record
+from fairseq_milk.scoring.generate_log import read_generate_log
+from fairseq_milk.scoring.texts import texts_of
 
 # As fairseq_cli/generate.py prints them: length-sorted, so not in the order of the ids.
 LOG = """\
@@ -45,26 +46,26 @@ def test_log_with_subwords(tmp_path: Path) -> None:
     log = read(tmp_path, LOG)
     assert log.no_latency is None
     assert log.records == RECORDS
-    assert log.texts() == (["yes", "I have seen it"], ["yes", "I saw it"])
+    assert texts_of(log.records) == (["yes", "I have seen it"], ["yes", "I saw it"])
 
 
 def test_json_lines_say_the_same(tmp_path: Path) -> None:
     lines = [json.dumps({**record.to_dict(), "AP": 0.5, "DAL": 1.0}) for record in reversed(RECORDS)]
     log = read(tmp_path, "\n".join(lines) + "\n\n")
     assert log.records == RECORDS
-    assert log.texts() == (["yes", "I have seen it"], ["yes", "I saw it"])
+    assert texts_of(log.records) == (["yes", "I have seen it"], ["yes", "I saw it"])
 
 
 def test_json_lines_with_detokenised_text(tmp_path: Path) -> None:
     record = RECORDS[1]._replace(text="I have seen it.", reference_text="I saw it.")
     log = read(tmp_path, json.dumps(record.to_dict()))
-    assert log.texts() == (["I have seen it."], ["I saw it."])
+    assert texts_of(log.records) == (["I have seen it."], ["I saw it."])
 
 
 def test_log_of_remove_bpe_gives_bleu_only(tmp_path: Path) -> None:
     log = read(tmp_path, LOG.replace("@@ ", ""))
     assert log.no_latency is not None and "jsonl" in log.no_latency and "\n" not in log.no_latency
-    assert log.texts() == (["yes", "I have seen it"], ["yes", "I saw it"])
+    assert texts_of(log.records) == (["yes", "I have seen it"], ["yes", "I saw it"])
     assert [list(record.delays) for record in log.records] == [[], []]
 
 
@@ -73,14 +74,14 @@ def test_log_of_bpe_and_tokenizer_options_gives_bleu_of_the_detokenised_lines(tm
     text = "S-0\tJa, ja.\nT-0\tYes, yes.\nH-0\t-1\ty@@ es , y@@ es .\nD-0\t-1\tYes, yes.\nI-0\t1 1 1 1 1 1 1\n"
     log = read(tmp_path, text)
     assert log.no_latency is not None and "H- lines" in log.no_latency
-    assert log.texts() == (["Yes, yes."], ["Yes, yes."])
+    assert texts_of(log.records) == (["Yes, yes."], ["Yes, yes."])
 
 
 def test_log_without_delays_or_source_gives_bleu_only(tmp_path: Path) -> None:
     without_delays = "\n".join(line for line in LOG.split("\n") if not line.startswith("I-"))
     log = read(tmp_path, without_delays)
     assert log.no_latency is not None and "I- line" in log.no_latency
-    assert log.texts()[0] == ["yes", "I have seen it"]
+    assert texts_of(log.records)[0] == ["yes", "I have seen it"]
     assert "S- line" in (read(tmp_path, LOG.replace("S-1\t", "X-1\t")).no_latency or "")
 
 
@@ -92,7 +93,7 @@ def test_only_the_best_hypothesis_counts(tmp_path: Path) -> None:
 def test_empty_sentences_and_no_references(tmp_path: Path) -> None:
     log = read(tmp_path, "S-3\t\nH-3\t-1\t\nD-3\t-1\t\nI-3\t1\nS-4\nH-4\t-1\nI-4\t\n")
     assert log.records == [Record(3, [], [], [1]), Record(4, [], [], [])]
-    assert log.texts() == (["", ""], None)
+    assert texts_of(log.records) == (["", ""], None)
 
 
 @pytest.mark.parametrize(

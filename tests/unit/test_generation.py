@@ -110,7 +110,7 @@ def test_what_is_not_read_does_not_matter(model: MilkRNMT) -> None:
 
 
 def test_nothing_is_handed_over_before_its_time(model: MilkRNMT) -> None:
-    """Whenever the attention is asked, its memory is empty beyond what has been read."""
+    """Whenever the attention of a session is asked, its memory is empty beyond what has been read."""
     attention, seen = model.decoder.attention, []
     asked = {name: getattr(attention, name) for name in ("seek", "attend")}
 
@@ -124,7 +124,6 @@ def test_nothing_is_handed_over_before_its_time(model: MilkRNMT) -> None:
         return call
 
     with mock.patch.multiple(attention, **{name: spy(name) for name in asked}):
-        batched(model, sentences(20), 20)
         session = StreamingSession(model, LIMITS)
         for pushed, token in enumerate(sentences(1, seed=9)[0], start=1):
             seen.clear()

@@ -1,11 +1,13 @@
 """Products in bfloat16: what they cost in accuracy, and what stays in float32."""
 
+from types import SimpleNamespace
 from typing import Any, Dict
 
 import pytest
 import torch
 from torch import Tensor
 
+from fairseq_milk.checks import precision as check_module
 from fairseq_milk.functional import product
 from fairseq_milk.functional.product import ProductPrecision
 from tests.support import tiny_models as tiny
@@ -102,6 +104,17 @@ def test_a_processor_without_instructions_computes_in_float32_and_says_so(
     assert [record.message for record in caplog.records] == [
         "this cpu has no instructions for bfloat16: products are computed in float32"
     ]
+
+
+@pytest.mark.parametrize("instructions", [True, False])
+@pytest.mark.parametrize("precision", ["float32", "bf16"])
+def test_the_check_says_which_type_is_used(precision: str, instructions: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(check_module, "bfloat16_products", lambda device: instructions)
+    model = tiny.model(product_precision=precision)
+    found = check_module.check_precision(SimpleNamespace(model=model))  # type: ignore[arg-type]
+    rounded = precision == "bf16" and instructions
+    assert found.figures == {"products": "bfloat16" if rounded else "float32"}
+    assert found.status == ("warn" if precision == "bf16" and not instructions else "ok")
 
 
 def test_a_model_in_half_precision_is_left_alone() -> None:

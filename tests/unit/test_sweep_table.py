@@ -1,5 +1,6 @@
 """The table of a sweep is written atomically and read back unchanged; every fault in it is named."""
 
+import dataclasses
 import json
 import math
 from pathlib import Path
@@ -8,9 +9,12 @@ from typing import Any, Dict, List
 import pytest
 
 from fairseq_milk.console.errors import RunError, UserError
+from fairseq_milk.scoring import Record, corpus_latency
+from fairseq_milk.scoring.table import Result, read_results, write_results
+from fairseq_milk.sweep import score
 from fairseq_milk.sweep.runs import Run
 from fairseq_milk.sweep.score import result_of
-from fairseq_milk.sweep.table import Result, read_results, summary, write_results
+from fairseq_milk.sweep.summary import summary
 
 ROW = Result(
     system="milk",
@@ -65,15 +69,13 @@ def test_a_figure_that_could_not_be_had(tmp_path: Path, name: str) -> None:
 
 @pytest.mark.parametrize("name", ["results.csv", "results.json"])
 def test_a_table_from_before_al_and_ap_had_intervals(tmp_path: Path, name: str) -> None:
-    new = {"al_low", "al_high", "ap_low", "ap_high"}
+    new = set(Result._field_defaults)
     old = {column: cell for column, cell in ROW._asdict().items() if column not in new}
     text = json.dumps([old]) if name.endswith("json") else f"{','.join(old)}\n{','.join(map(str, old.values()))}\n"
     (tmp_path / name).write_text(text)
     (row,) = read_results(tmp_path / name)
-    assert all(math.isnan(getattr(row, column)) for column in new)
-    assert row._replace(al_low=0, al_high=0, ap_low=0, ap_high=0) == at(ROW, tmp_path)._replace(
-        al_low=0, al_high=0, ap_low=0, ap_high=0
-    )
+    assert all(math.isnan(getattr(row, column)) for column in ("al_low", "al_high", "ap_low", "ap_high", "chrf"))
+    assert row == at(ROW, tmp_path)._replace(**Result._field_defaults)
 
 
 @pytest.mark.parametrize("name", ["results.csv", "results.json"])
@@ -121,14 +123,19 @@ def test_the_summary_has_intervals_and_signatures() -> None:
     assert said.endswith("(nrefs:1|tok:13a)\n(unit:subword|eos:yes)")
 
 
+def write_generation(run: Run, records: List[Record], summary: Dict[str, Any]) -> None:
+    run.summary.write_text(json.dumps(summary))
+    lines = [json.dumps(record.to_dict()) + "\n" for record in records]
+    run.summary.with_suffix(".jsonl").write_text("".join(lines), encoding="utf-8")
+
+
 @pytest.fixture
 def run(tmp_path: Path) -> Run:
     """Decoded without references, and nothing but empty hypotheses."""
     run = Run("soft", "", 1, [], [], "checkpoint_best.pt", tmp_path, "", tmp_path)
     run.results.mkdir(parents=True)
-    run.summary.write_text(json.dumps({"sentences": 2, "BLEU": None, "latency": None}))
-    lines = [{"id": n, "AP": None, "AL": None, "DAL": None} for n in range(2)]
-    run.summary.with_suffix(".jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    empty = [Record(n, ["ein", "Haus"], [], []) for n in range(2)]
+    write_generation(run, empty, {"sentences": 2, "BLEU": None, "latency": None})
     return run
 
 
@@ -146,18 +153,79 @@ def test_results_that_somebody_has_damaged(run: Run, content: str) -> None:
         result_of(run)
 
 
-@pytest.mark.parametrize("kept", [None, {"BLEU": [None, None], "DAL": [2.0, 5.0]}], ids=["new", "kept without AL"])
+SIGNATURES = {"BLEU": None, "latency": {"signature": "unit:subword|eos:yes|len:hyp|version:0.0.9"}}
+
+
+def waiting(wait: int, sentence: int, length: int = 6) -> Record:
+    """wait-k.  Words alone, no references."""
+    words = [f"w{n}" for n in range(length)]
+    return Record(sentence, words, words, [min(wait + n, length + 1) for n in range(length + 1)])
+
+
+@pytest.mark.parametrize("kept", [None, [{"BLEU": [None, None]}], "damaged"], ids=["new", "an old file", "damaged"])
 def test_every_latency_has_an_interval(run: Run, kept: Any) -> None:
-    """The intervals are computed also for a sweep that has kept those of DAL alone."""
-    latency = {"AP": 0.5, "AL": 3.0, "DAL": 4.0, "signature": "unit:subword"}
-    run.summary.write_text(json.dumps({"sentences": 40, "BLEU": None, "latency": latency}))
-    lines: List[Any] = [{"id": n, "AP": 0.4 + n % 3 / 10, "AL": 2.0 + n % 3, "DAL": 3.0 + n % 3} for n in range(40)]
-    lines.append({"id": 40, "AP": None, "AL": None, "DAL": None})
-    run.summary.with_suffix(".jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    """The intervals are computed also if the file of the kept score holds something else."""
+    records = [waiting(1 + n % 3, n) for n in range(40)]
+    write_generation(run, [*records, Record(40, ["ein"], [], [])], {**SIGNATURES, "attention": "waitk"})
     if kept is not None:
-        (run.results / "intervals.json").write_text(json.dumps(kept))
+        result_of(run)
+        (path,) = run.results.glob("score-*.json")
+        path.write_text(json.dumps(kept))
+    latency = corpus_latency(records).mean
     for _ in range(2):  # computed, then kept
         row = result_of(run)
-        assert 2.5 < row.al_low < 3.0 < row.al_high < 3.5 and row.al_high - row.al_low < 1
-        assert 0.4 < row.ap_low < 0.5 < row.ap_high < 0.6
-        assert row.dal_low == pytest.approx(row.al_low + 1) and row.dal_high == pytest.approx(row.al_high + 1)
+        for column in ("dal", "al", "ap", "laal"):
+            low, value, high = (row.figure(column + end) for end in ("_low", "", "_high"))
+            assert low < value < high and high - low < value / 2 and value == getattr(latency, column.upper())
+        assert (row.cw, row.initial_delay, row.n_sentences, row.collapse) == (latency.CW, latency.initial, 41, "")
+
+
+def test_a_score_is_kept_until_the_references_change(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_generation(run, [waiting(2, n) for n in range(4)], SIGNATURES)
+    references = tmp_path / "references"
+    references.write_text("w0 w1 w2 w3 w4 w5\n" * 4)
+    right = dataclasses.replace(run, references=references)
+    assert math.isnan(result_of(run).bleu) and result_of(right).bleu == pytest.approx(100)
+    monkeypatch.setattr(score, "score_records", None)
+    assert result_of(right).chrf == pytest.approx(100), "kept"
+    monkeypatch.undo()
+    references.write_text("w0 w1 w2 w3 w4 other\n" * 4)
+    assert result_of(right).bleu < 90
+    references.write_text("w0 w1 w2 w3 w4 w5\n" * 3)
+    with pytest.raises(RunError, match="has no line 4: it is not the text of what was decoded"):
+        result_of(right)
+
+
+@pytest.mark.parametrize(
+    "attention, wait, collapse",
+    [("milk", 9, "reads everything"), ("milk", 2, ""), ("waitk", 9, ""), ("soft", 9, ""), (None, 9, "")],
+)
+def test_a_collapsed_schedule_is_marked(run: Run, attention: str, wait: int, collapse: str) -> None:
+    write_generation(run, [waiting(wait, n) for n in range(9)], {**SIGNATURES, "attention": attention})
+    row = result_of(run)
+    assert row.collapse == collapse
+    assert ("collapsed: soft (seed 1) reads everything" in summary([row])) == bool(collapse)
+
+
+def test_a_schedule_that_writes_at_once_is_marked(run: Run) -> None:
+    hurried = [waiting(1, n)._replace(delays=[1, 1, 1, 1, 1, 2, 7]) for n in range(9)]
+    write_generation(run, hurried, {**SIGNATURES, "attention": "mocha"})
+    assert result_of(run).collapse == "writes at once"
+
+
+def test_further_figures_of_a_study_are_columns(tmp_path: Path) -> None:
+    rows = [ROW._replace(further={"exact": 99.5}), ROW._replace(seed=2, further={"separable": 7.0})]
+    write_results([at(row, tmp_path) for row in rows], tmp_path)
+    for name in ("results.csv", "results.json"):
+        first, second = read_results(tmp_path / name)
+        assert first.figure("exact") == 99.5 and second.figure("separable") == 7.0 and first.figure("dal") == ROW.dal
+        assert math.isnan(second.figure("exact")) and math.isnan(first.figure("nothing"))
+    (tmp_path / "results.csv").write_text((tmp_path / "results.csv").read_text().replace("99.5", "many"))
+    with pytest.raises(UserError, match="row 1: exact should be a float, got 'many'"):
+        read_results(tmp_path / "results.csv")
+
+
+def test_a_row_without_files_keeps_none(tmp_path: Path) -> None:
+    write_results([ROW._replace(log="", checkpoint="")], tmp_path)
+    (row,) = read_results(tmp_path / "results.csv")
+    assert row.log == row.checkpoint == ""

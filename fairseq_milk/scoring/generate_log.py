@@ -7,9 +7,9 @@ result says why.
 
 import json
 import re
-from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Tuple
+from typing import Any, Dict, Iterable, List, NamedTuple, Optional
 
-from ..scoring.records import Record, find_marker, find_markers, join_words
+from .records import Record, find_marker
 
 _LINE = re.compile(r"([STHDI])-(\d+)(?:\t(.*))?$")
 LONGEST_ID = 18  # digits of the number of a sentence
@@ -24,18 +24,6 @@ class GenerateLog(NamedTuple):
     path: str
     records: List[Record]
     no_latency: Optional[str] = None
-
-    def texts(self) -> Tuple[List[str], Optional[List[str]]]:
-        """Hypotheses and references for BLEU, as detokenised as the file has them; no references if one is missing."""
-        marker = find_markers(self.records).target
-        hypotheses = [join_words(r.hypothesis, marker) if r.text is None else r.text for r in self.records]
-        references: List[str] = []
-        for r in self.records:
-            if r.reference_text is not None:
-                references.append(r.reference_text)
-            elif r.reference is not None:
-                references.append(join_words(r.reference, marker))
-        return hypotheses, references if len(references) == len(hypotheses) else None
 
 
 def read_generate_log(path: str) -> GenerateLog:
@@ -123,7 +111,7 @@ def _parse(kind: str, text: str) -> Any:
 
 
 def _record(i: int, sentence: Dict[str, Any], subwords: bool) -> Record:
-    """The tokens are put together for BLEU by `GenerateLog.texts`, unless fairseq has done so (it then shows in D)."""
+    """The tokens are put together for BLEU by `texts_of`, unless fairseq has done so (it then shows in D)."""
     hypothesis, reference = sentence["H"], sentence.get("T")
     detokenised = "D" in sentence and sentence["D"].split() != hypothesis
     return Record(

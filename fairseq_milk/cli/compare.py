@@ -1,0 +1,151 @@
+"""fairseq-milk compare: two systems, or two curves of a table, at equal DAL by paired bootstrap.
+
+    fairseq-milk compare sweep/results.csv milk wait-k
+    fairseq-milk compare sweep/results.csv milk-latency-weight=0.1 wait-k
+    fairseq-milk compare a=a/generate-test.jsonl b=b/generate-test.jsonl a b
+
+A system by its name is the curve of all its settings, taken straight between its points; with its setting it is one
+point.  Of two points, BLEU and DAL are compared as they are.  Sentences are resampled, and seeds if there are several.
+"""
+
+import argparse
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any, Dict, List, Sequence, Tuple
+
+from ..analysis.systems import System, read_systems
+from ..console.errors import UserError
+from ..console.tables import markdown_table
+from ..scoring.bootstrap import Interval
+from ..scoring.curves import Comparison, Difference, compare, make_curve
+from ..scoring.generate_log import read_generate_log
+from ..scoring.score import QUALITIES, Metrics, Score, score_records
+from ..scoring.table import Result
+from ..scoring.texts import check_comparable, published_references
+from .score import add_resampling, check_resampling
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.description = __doc__
+    parser.add_argument("inputs", nargs="+", metavar="INPUT", help="as for fairseq-milk plot: tables, or NAME=FILE")
+    parser.add_argument("systems", nargs=2, metavar="SYSTEM", help="for example: milk wait-k")
+    parser.add_argument("--subset", metavar="NAME", help="of the tables, the results on this data set, e.g. valid")
+    parser.add_argument("--measure", choices=QUALITIES, default="BLEU", help="what is compared (%(default)s)")
+    parser.add_argument("--references", type=Path, metavar="FILE", help="the published text of the test set, instead "
+                        "of the references that fairseq-generate knew")  # fmt: skip
+    add_resampling(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    check_resampling(args)
+    if not args.bootstrap:
+        raise UserError("--bootstrap 0: a comparison needs resamples")
+    systems = read_systems(args.inputs, args.subset)
+    chosen = [choose(systems, name) for name in args.systems]
+    read = Reader(args)
+    scores = [[[read(result) for result in system.results] for system in curve] for curve in chosen]
+    curves = [
+        make_curve(points, [system.point for system in curve], args.measure, args.bootstrap, args.seed)
+        for points, curve in zip(scores, chosen)
+    ]
+    found = compare(*curves)
+    for warning in read.warnings:
+        print(f"warning: {warning}", file=sys.stderr)
+    print(json.dumps(as_dict(found, args), indent=2, ensure_ascii=False) if args.json else as_text(found, args))
+    return 0
+
+
+def choose(systems: Sequence[System], name: str) -> List[System]:
+    """All settings of a system, or one of them."""
+    found = [system for system in systems if name in (system.name, system.key, system.label)]
+    if not found:
+        known = ", ".join(dict.fromkeys(key for system in systems for key in (system.name, system.key)))
+        raise UserError(f"there is no system {name}; there are {known}")
+    return found
+
+
+class Reader:
+    """Reads the generations of the rows, and sees to it that they can be compared."""
+
+    def __init__(self, args: argparse.Namespace) -> None:
+        self.references = args.references
+        self.warnings: List[str] = []
+        self.first: List[Tuple[Result, Score]] = []
+
+    def __call__(self, result: Result) -> Score:
+        if not os.path.isfile(result.log):
+            raise UserError(f"the sentences of {_name(result)} are not here: there is no file {result.log!r}")
+        log = read_generate_log(result.log)
+        references = None if self.references is None else published_references(log.records, self.references)
+        metrics = Metrics.from_signatures(result.bleu_signature, result.latency_signature)
+        score = score_records(log.records, references, metrics, log.no_latency)
+        if score.no_latency is not None:
+            raise UserError(f"{_name(result)} has no latency: {score.no_latency}")
+        self._check(result, score)
+        return score
+
+    def _check(self, result: Result, score: Score) -> None:
+        self._warn(f"{_name(result)}: {score.texts.warning()}" if score.texts.warning() else None)
+        if not self.first:
+            self.first.append((result, score))
+            return
+        ((other, known),) = self.first
+        if [record.id for record in known.records] != [record.id for record in score.records]:
+            raise UserError(f"{_name(other)} and {_name(result)} are not of the same sentences")
+        if known.metrics != score.metrics:
+            raise UserError(f"{_name(other)} and {_name(result)} were counted differently: their signatures differ")
+        self._warn(check_comparable(known.texts, score.texts, (_name(other), _name(result))))
+
+    def _warn(self, warning: Any) -> None:
+        if warning and warning not in self.warnings:
+            self.warnings.append(warning)
+
+
+def _name(result: Result) -> str:
+    return f"{result.system} {result.setting}".strip() + f" (seed {result.seed})"
+
+
+# ---- what is printed ------------------------------------------------------------------------------------------------
+
+
+def as_text(found: Comparison, args: argparse.Namespace) -> str:
+    """A Markdown table, and a sentence."""
+    first, second = args.systems
+    heading = [f"{first} - {second}", "DAL", f"{args.measure} (95 %)", "resamples above"]
+    rows = [_row(difference.setting or first, difference) for difference in found.points]
+    if found.mean is not None:
+        rows.append(_row("mean over both", found.mean))
+    lines = [markdown_table([heading, *rows]), ""]
+    if found.lag is not None:
+        lines.append(f"{first} minus {second} in DAL: {_bounds(found.lag)}.")
+    else:
+        lines.append(f"{first} is above {second} over {found.share:.0%} of these lags.")
+    return "\n".join(lines)
+
+
+def _row(name: str, difference: Difference) -> List[str]:
+    lag = " to ".join(f"{dal:.2f}" for dal in difference.dal)
+    return [name, lag, _bounds(difference.quality), f"{difference.above:.0%}"]
+
+
+def _bounds(value: Interval) -> str:
+    return f"{value.score:+.2f} ({value.low:+.2f} to {value.high:+.2f})"
+
+
+def as_dict(found: Comparison, args: argparse.Namespace) -> Dict[str, Any]:
+    def entry(difference: Difference) -> Dict[str, Any]:
+        return {**difference._asdict(), "quality": difference.quality._asdict()}
+
+    return {
+        "systems": args.systems,
+        "measure": args.measure,
+        "points": [entry(difference) for difference in found.points],
+        "mean": None if found.mean is None else entry(found.mean),
+        "share": found.share,
+        "lag": None if found.lag is None else found.lag._asdict(),
+        "resamples": args.bootstrap,
+        "seed": args.seed,
+    }

@@ -1,0 +1,25 @@
+"""Tables of text, for the terminal and for Markdown.
+
+The first row of `cells` is the heading; the first column is aligned to the left, the others to the right.
+"""
+
+from typing import Sequence
+
+import tabulate
+
+tabulate.MIN_PADDING = 0  # a column is as wide as its widest cell
+
+Cells = Sequence[Sequence[str]]
+
+
+def text_table(cells: Cells, last: str = "right") -> str:
+    """For the terminal.  last: the side of the last column, 'left' if it holds text."""
+    heading, *rows = cells
+    sides = ["left", *["right"] * (len(heading) - 2), last][: len(heading)]
+    return tabulate.tabulate(rows, heading, disable_numparse=True, colalign=sides if rows else None)
+
+
+def markdown_table(cells: Cells) -> str:
+    """For a document.  Not padded, as tabulate would do it: a figure that changes then changes one line."""
+    rule = ["---", *["---:"] * (len(cells[0]) - 1)]
+    return "\n".join("| " + " | ".join(row) + " |" for row in (cells[0], rule, *cells[1:]))

@@ -1,0 +1,125 @@
+"""Two systems, or two curves, at equal DAL by paired bootstrap: every sentence is drawn for both at once.
+
+A curve is what lies straight between the points of a system.  A resample moves its points in both directions, and the
+difference is taken anew: at the points of the first system that lie within the lags of the second, and as the mean over
+the lags that both have.  A point is the mean over its seeds.  These are drawn with replacement too, the same for all
+points with as many seeds, since models of one seed start from the same model: the intervals cover the sentences of the
+test set and, where there are several seeds, the chance of a training.
+"""
+
+from typing import List, NamedTuple, Optional, Sequence
+
+import numpy as np
+
+from .bootstrap import RESAMPLES, SEED, Interval, central, resampled
+from .score import Score
+
+STEPS = 200  # of the mean over the lags
+
+
+class Curve(NamedTuple):
+    """The points of a system, by lag.  dal, quality: (points, 1 + resamples), first as they were measured."""
+
+    settings: List[str]
+    dal: np.ndarray
+    quality: np.ndarray
+
+    def at(self, lag: np.ndarray, resample: int) -> np.ndarray:
+        order = np.argsort(self.dal[:, resample])
+        return np.interp(lag, self.dal[order, resample], self.quality[order, resample])
+
+
+class Difference(NamedTuple):
+    """First minus second with its 95 % interval, and the share of the resamples in which the first is better.
+
+    setting: of the first system; dal: the lags at which both are taken (the same twice at a point).
+    """
+
+    setting: str
+    dal: Sequence[float]
+    quality: Interval
+    above: float
+
+
+class Comparison(NamedTuple):
+    """points: at the lags of the first system's points.  mean: over the lags of both, None for a single point.
+
+    share: of these lags, where the first is above the second.  lag: first minus second in DAL, of two single points.
+    """
+
+    points: List[Difference]
+    mean: Optional[Difference]
+    share: float
+    lag: Optional[Interval] = None
+
+
+def make_curve(
+    points: Sequence[Sequence[Score]],
+    settings: Sequence[str],
+    measure: str = "BLEU",
+    resamples: int = RESAMPLES,
+    seed: int = SEED,
+) -> Curve:
+    """points: the scores of each point, one per seed.  measure: 'BLEU' or 'chrF'."""
+    lags, qualities = [], []
+    for scores in points:
+        drawn = np.random.default_rng([seed, len(scores)]).integers(len(scores), size=(len(scores), resamples))
+        lags.append(_mean_over_seeds(scores, "DAL", drawn, resamples, seed))
+        qualities.append(_mean_over_seeds(scores, measure, drawn, resamples, seed))
+    order = sorted(range(len(points)), key=lambda n: lags[n][0])
+    return Curve(
+        [settings[n] for n in order], np.stack([lags[n] for n in order]), np.stack([qualities[n] for n in order])
+    )
+
+
+def _mean_over_seeds(scores: Sequence[Score], measure: str, drawn: np.ndarray, resamples: int, seed: int) -> np.ndarray:
+    """(1 + resamples,).  drawn: the seeds of each resample.  ValueError if there is no such figure."""
+    samples = [score.sample(measure) for score in scores]
+    present = [sample for sample in samples if sample is not None]
+    if len(present) < len(samples):
+        raise ValueError(f"there is no {measure} for every run")
+    by_seed = resampled(present, resamples, seed)  # (seeds, resamples)
+    measured = np.mean([sample.corpus_score() for sample in present])
+    return np.concatenate([[measured], np.take_along_axis(by_seed, drawn, axis=0).mean(0)])
+
+
+def compare(first: Curve, second: Curve) -> Comparison:
+    """ValueError if the curves have no lag in common."""
+    if len(first.settings) == len(second.settings) == 1:
+        difference = _difference(first.settings[0], [first.dal[0, 0]], first.quality[0] - second.quality[0])
+        share = float(difference.quality.score > 0)
+        return Comparison([difference], None, share, lag=_interval(first.dal[0] - second.dal[0]))
+    if len(second.settings) == 1:
+        raise ValueError("a curve is taken at the lag of a point, not the other way round: exchange the systems")
+    shared = (second.dal[:, 0].min() <= first.dal[:, 0]) & (first.dal[:, 0] <= second.dal[:, 0].max())
+    at_points = curve_difference(first, second, first.dal)
+    points = [
+        _difference(first.settings[n], [first.dal[n, 0]], at_points[n]) for n in range(len(first.settings)) if shared[n]
+    ]
+    lags = common_lags(first, second)
+    if lags[0, 0] > lags[-1, 0]:
+        raise ValueError("the two systems have no lag in common")
+    everywhere = curve_difference(first, second, lags)
+    mean = None if len(first.settings) == 1 else _difference("", (lags[0, 0], lags[-1, 0]), everywhere.mean(0))
+    return Comparison(points, mean, float((everywhere[:, 0] > 0).mean()))
+
+
+def curve_difference(first: Curve, second: Curve, lag: np.ndarray) -> np.ndarray:
+    """First minus second at the lags of a resample.  lag: (n, 1 + resamples) -> (n, 1 + resamples)."""
+    columns = [first.at(lag[:, r], r) - second.at(lag[:, r], r) for r in range(lag.shape[1])]
+    return np.stack(columns, axis=1)
+
+
+def common_lags(first: Curve, second: Curve) -> np.ndarray:
+    """(STEPS, 1 + resamples), evenly over what both curves have."""
+    low = np.maximum(first.dal.min(0), second.dal.min(0))
+    high = np.minimum(first.dal.max(0), second.dal.max(0))
+    return low + np.linspace(0, 1, STEPS)[:, None] * (high - low)
+
+
+def _difference(setting: str, dal: Sequence[float], differences: np.ndarray) -> Difference:
+    return Difference(setting, [float(lag) for lag in dal], _interval(differences), float((differences[1:] > 0).mean()))
+
+
+def _interval(values: np.ndarray) -> Interval:
+    return Interval(float(values[0]), *central(values[1:]))
