@@ -88,7 +88,7 @@ class LiveTranslation:
 
     def _log(self, action: str, word: str) -> None:
         if self.verbose:
-            print(action, printable(word), file=sys.stderr, flush=True)
+            print(action, printable(word) if sys.stderr.isatty() else word, file=sys.stderr, flush=True)
 
 
 def characters(fd: int) -> Iterator[str]:
