@@ -6,7 +6,7 @@ from typing import Any, Dict, List, Sequence
 
 import pytest
 
-from examples.europarl_de_en import verbs, waiting_report, word_alignment
+from examples.europarl_de_en import schedules, verbs, waiting_report, word_alignment
 from examples.europarl_de_en.verbs import late_words
 from examples.europarl_de_en.waiting import measure, sample
 from fairseq_milk.scoring.records import Record
@@ -94,3 +94,18 @@ def test_links_and_text_to_learn_them_from(tmp_path: Path) -> None:
         (tmp_path / f"t.{language}").write_text("".join(f"{language} {n}\n" for n in range(10)))
     found = word_alignment.read_bitext(tmp_path / "t", ("de", "en"), 3)
     assert found == [(["de", n], ["en", n]) for n in ("0", "3", "6")]
+
+
+def test_glossed_schedules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(schedules, "GLOSSES", {0: "I know , that we it today discussed have .", 1: "too few"})
+    panel = schedules.panel([PATIENT], 0, "milk")
+    assert panel.source[6:10] == ["heute (today)", "dis@@ (discussed)", "kutiert", "haben (have)"]
+    assert panel.source[2] == "," and panel.source[-1] == schedules.EOS and panel.delays == PATIENT.delays
+    (tmp_path / "milk.jsonl").write_text(
+        json.dumps(PATIENT.to_dict()) + "\n" + json.dumps(EAGER._replace(id=1).to_dict())
+    )
+    command = [f"milk={tmp_path / 'milk.jsonl'}", "--out", str(tmp_path / "pictures"), "--sentences"]
+    assert schedules.main([*command, "0"]) == 0
+    assert [path.name for path in (tmp_path / "pictures").iterdir()] == ["schedule-0.png"]
+    assert schedules.main([*command, "1"]) == 2
+    assert "sentence 1 has 10 words and not the 2 of its gloss" in capsys.readouterr().err
