@@ -19,6 +19,7 @@ from ..generation import translate
 from ..generation.loading import load_model, subword_files
 from ..generation.schedule import DecodingOptions, TokenSession
 from ..generation.session import StreamingSession
+from ..models.milk_rnmt import MilkRNMT
 from ..text.subwords import find_marker, join_words
 from . import manifest as files
 from .checkpoint import describe
@@ -83,7 +84,7 @@ def export(
 def check_model(model: Any, checkpoint: str) -> None:
     if not model.encoder.incremental:
         raise UserError(f"{checkpoint} cannot be exported: its encoder is bidirectional and needs the whole source")
-    if not hasattr(model.encoder, "layers") or name_of(model.decoder.attention) is None:
+    if not isinstance(model, MilkRNMT) or name_of(model.decoder.attention) is None:
         raise UserError(f"{checkpoint} is a {type(model).__name__}, which cannot be exported: milk_rnmt can")
 
 

@@ -330,7 +330,8 @@ def test_a_head_that_waits_before_eos_alone_hurries_all_the_same() -> None:
     sample = tiny.batch([tiny.Pair([5] * 9, [6] * 4)] * 2)
     alpha = torch.zeros(2, 5, 10)
     alpha[:, :4, 0], alpha[:, 4, 9] = 1.0, 1.0
-    extra = {"alpha": alpha, "src_lengths": sample["net_input"]["src_lengths"]}
+    lengths = sample["net_input"]["src_lengths"]
+    extra = {"alpha": alpha, "alphas": alpha.unsqueeze(1), "src_lengths": lengths}
     log = tiny.criterion()._latency(extra, sample["target"])[0]
     logged_sums = total(ntokens=10.0, nsentences=2.0, first_mass=float(log["first_mass"]), last_mass=2.0)
     assert log["first_mass"] == 8 and CollapseAlarm()._symptoms(logged_sums) == {"waits": False, "hurries": True}
