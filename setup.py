@@ -6,7 +6,22 @@ from pathlib import Path
 from setuptools import find_packages, setup
 
 ROOT = Path(__file__).resolve().parent
-SERVE = ["starlette>=0.46", "uvicorn>=0.35", "websockets>=15"]
+LIVE = ["subword-nmt", "sacremoses", "sentencepiece", "prompt_toolkit>=3"]  # text of exported models, and a terminal
+TRAIN = [
+    # Both give the import package `fairseq`; the first cannot be imported on Python 3.11 and later.
+    'fairseq==0.12.2; python_version < "3.11"',
+    'fairseq-fixed==0.12.3.1; python_version >= "3.11"',
+    "torch>=2.0",
+    "sacrebleu>=2.3",
+    "matplotlib",
+    "PyYAML",
+    "tabulate",
+    "onnx>=1.16",  # both for `fairseq-milk export`
+    "onnxscript",
+    *LIVE,
+]
+SERVE = [*LIVE, "starlette>=0.46", "uvicorn>=0.35", "websockets>=15"]
+TEST = ["pytest", "pytest-xdist", "pytest-timeout", "hypothesis", "ruff", "mypy", "types-PyYAML", "pyte", "selenium"]
 
 
 def read_version() -> str:
@@ -35,24 +50,14 @@ setup(
     package_data={"fairseq_milk": ["py.typed", "live/page/*"]},
     zip_safe=False,
     python_requires=">=3.10,<3.13",
-    install_requires=[
-        # Both give the import package `fairseq`; the first cannot be imported on Python 3.11 and later.
-        'fairseq==0.12.2; python_version < "3.11"',
-        'fairseq-fixed==0.12.3.1; python_version >= "3.11"',
-        "torch>=2.0",
-        "sacrebleu>=2.3",
-        "subword-nmt",
-        "sacremoses",
-        "matplotlib",
-        "PyYAML",
-        "tabulate",
-    ],
+    install_requires=["numpy", "onnxruntime>=1.19"],  # enough to run an exported model
     extras_require={
+        "live": LIVE,
+        "train": TRAIN,
         "europarl": ["sentence-splitter", "HanTa", "eflomal"],  # examples/europarl_de_en
         "simuleval": ["SimulEval==1.1.4"],
         "serve": SERVE,
-        "test": ["pytest", "pytest-xdist", "pytest-timeout", "hypothesis", "ruff", "mypy", "types-PyYAML", *SERVE]
-        + ["selenium", "sentence-splitter"],
+        "test": [*TEST, "sentence-splitter", *SERVE],
     },
     entry_points={"console_scripts": ["fairseq-milk=fairseq_milk.cli:main"]},
 )

@@ -13,6 +13,7 @@ from benchmarks import (
     decoding,
     growth,
     layers,
+    live,
     memory,
     output,
     report,
@@ -24,7 +25,7 @@ from benchmarks import (
 from benchmarks.harness import ROOT, NotMeasuredError, Outcome, Row, Size
 from benchmarks.results import Results
 
-GROUPS = (layers, training, words_per_second, memory, output, attention, decoding, streaming, startup, growth)
+GROUPS = (layers, training, words_per_second, memory, output, attention, decoding, streaming, live, startup, growth)
 ROWS: List[Row] = [row for group in GROUPS for row in group.ROWS]
 
 

@@ -3,7 +3,7 @@
 The equations are those of `fairseq_milk.attention`; nothing is computed again, so every tanh is kept for the backward.
 """
 
-from typing import Tuple
+from typing import Optional, Tuple
 
 import torch
 from torch import Tensor
@@ -18,7 +18,7 @@ def energy(keys: Tensor, query: Tensor, v: Tensor) -> Tensor:
 
 class PlainSoft(SimultaneousAttention):
     def expected(
-        self, s: Tensor, memory: Memory, state: AttentionState, hard: bool
+        self, s: Tensor, memory: Memory, state: AttentionState, hard: bool, alpha: Optional[Tensor] = None
     ) -> Tuple[AttentionOutput, AttentionState]:
         u = energy(memory.keys["soft_energy"], s @ self.soft_energy.w_q, self.soft_energy.v)
         beta = u.masked_fill(padding_mask(memory.lengths, u.size(1)), float("-inf")).softmax(-1)
@@ -27,7 +27,7 @@ class PlainSoft(SimultaneousAttention):
 
 class PlainMilk(SimultaneousAttention):
     def expected(
-        self, s: Tensor, memory: Memory, state: AttentionState, hard: bool
+        self, s: Tensor, memory: Memory, state: AttentionState, hard: bool, alpha: Optional[Tensor] = None
     ) -> Tuple[AttentionOutput, AttentionState]:
         head, soft = self.head, self.soft_energy
         e = energy(memory.keys["head"], s @ head.w_q + head.b, head.g * head.v / head.v.norm()) + head.r

@@ -11,6 +11,7 @@ from benchmarks.decoding import OPTIONS
 from benchmarks.harness import Bar, Check, Outcome, Row, Size
 from fairseq_milk.attention import Heads
 from fairseq_milk.generation import StreamingSession
+from fairseq_milk.models.target import RNMTTarget
 
 POSITIONS = (20, 200, 2000)
 ENDLESS = 10**6  # minimal length of the output: no EOS before that
@@ -29,14 +30,15 @@ def timed(run: Callable[[], object]) -> float:
 
 def around(session: StreamingSession, token: Callable[[], int], count: int) -> Dict[str, List[float]]:
     """The next `count` tokens, each followed by what the attention does at that length: decide, and attend."""
-    attention = session.decoding.attention
+    target = session.decoding.target
+    assert isinstance(target, RNMTTarget)
+    attention = target.attention
 
     @torch.no_grad()
     def attend() -> None:
-        decoding = session.decoding
-        heads = Heads(decoding.memory.lengths - 1, torch.zeros_like(decoding.heads.stopped))
-        heads = attention.seek(decoding.queries, decoding.memory, heads, decoding.i)
-        attention.attend(decoding.queries, decoding.memory.filled().seen_by(heads))
+        heads = Heads(target.memory.lengths - 1, torch.zeros_like(target.heads.stopped))
+        heads = attention.seek(target.queries, target.memory, heads, target.i)
+        attention.attend(target.queries, target.memory.filled().seen_by(heads))
 
     times: Dict[str, List[float]] = {"token": [], "attention": []}
     for _ in range(count):

@@ -1,7 +1,8 @@
 """The import graph of the packages of fairseq_milk, computed from the sources.
 
     python scripts/import_graph.py            one line per package, with the packages that it imports
-    python scripts/import_graph.py --mermaid  the same as a diagram for docs/
+    python scripts/import_graph.py --mermaid  the same as a diagram
+    python scripts/import_graph.py --record   the diagram of docs/architecture.md is replaced by this one
 
 A package may import those of the rows of `LAYERS` above its own.  `console`, `host` and `text` serve everything above
 the mathematics and import none of it.
@@ -14,6 +15,7 @@ from typing import Dict, Iterator, List, Set, Tuple
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "fairseq_milk"
+PAGE = ROOT / "docs" / "architecture.md"
 
 LAYERS: Tuple[Tuple[str, ...], ...] = (
     ("functional",),
@@ -23,7 +25,8 @@ LAYERS: Tuple[Tuple[str, ...], ...] = (
     ("criterions", "optim", "scoring"),
     ("generation",),
     ("tasks",),
-    ("checks", "sweep", "live"),
+    ("checks", "sweep"),
+    ("live",),
     ("analysis", "agents"),
     ("cli",),
 )
@@ -107,11 +110,22 @@ def _reachable(graph: Dict[str, Set[str]], name: str) -> Set[str]:
     return found
 
 
+def record(graph: Dict[str, Set[str]]) -> None:
+    """Replace the diagram of docs/architecture.md."""
+    page = PAGE.read_text(encoding="utf-8")
+    before, start, rest = page.partition("```mermaid\n")
+    PAGE.write_text(f"{before}{start}{mermaid(graph)}\n```{rest.partition('```')[2]}", encoding="utf-8")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description="The import graph of the packages of fairseq_milk.")
     parser.add_argument("--mermaid", action="store_true", help="as a Mermaid diagram")
+    parser.add_argument("--record", action="store_true", help="write the diagram to docs/architecture.md")
+    args = parser.parse_args()
     graph = import_graph()
-    if parser.parse_args().mermaid:
+    if args.record:
+        record(graph)
+    elif args.mermaid:
         print(mermaid(graph))
     else:
         for name, targets in sorted(graph.items()):

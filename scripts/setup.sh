@@ -6,6 +6,10 @@
 #
 #   PYTHON         the interpreter, 3.10 to 3.12 (default python3)
 #   TORCH_VERSION  another torch than the one in scripts/constraints.txt
+#   LOCK           "no": the newest versions that scripts/constraints.txt allows, not those of scripts/lock
+#
+# scripts/lock has the tested versions with the hashes of their files, for one Python on one platform; elsewhere, and with
+# another torch, the versions are those that scripts/constraints.txt allows. scripts/lock.py writes it.
 #
 # fairseq's own build requirements ask for the newest torch, several gigabytes of it. So torch comes first, at its pinned
 # version, and fairseq is built against that one (--no-build-isolation). pip keeps the wheel, so the next set-up is fast.
@@ -32,7 +36,8 @@ digest() {
 import hashlib, os, sys
 root, *files = sys.argv[1:]
 digest = lambda *parts: hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
-contents = [open(name, encoding="utf-8").read() for name in files] + [os.environ.get("TORCH_VERSION", "")]
+contents = [open(name, encoding="utf-8").read() for name in files]
+contents += [os.environ.get("TORCH_VERSION", ""), os.environ.get("LOCK", "")]
 print(digest(root, sys.version, os.path.realpath(sys.executable)), digest(*contents))
 PY
 }
@@ -58,6 +63,27 @@ check_builds() {
   include=$("$python" -c 'import sysconfig; print(sysconfig.get_path("include"))')
   [[ -f $include/Python.h ]] ||
     die "'$python' has no header files, which fairseq is built with: install them (Debian and Ubuntu: apt-get install python3-dev)."
+}
+
+# One set-up at a time: the lock is on descriptor 9, which this shell and its children keep open.
+take_lock() {
+  exec 9>.setup.lock
+  "$python" - <<'PY' || die "another set-up here did not end: remove $root/.setup.lock if there is none."
+import fcntl, sys
+try:
+    fcntl.flock(9, fcntl.LOCK_EX | fcntl.LOCK_NB)
+except BlockingIOError:
+    print("setup: another set-up is running here: waiting for it", flush=True)
+    fcntl.flock(9, fcntl.LOCK_EX)
+except OSError as error:  # a file system without locks
+    print(f"setup: {error.strerror}: run no other set-up here meanwhile", file=sys.stderr)
+PY
+}
+
+lock_applies() {
+  local here
+  here=$("$python" -c 'import platform, sys; print("#", sys.platform, platform.machine(), "%d.%d" % sys.version_info[:2])')
+  [[ -z ${TORCH_VERSION:-} && ${LOCK:-yes} != no && $(head -n 1 scripts/lock/build.txt) == "$here" ]]
 }
 
 step() {
@@ -103,6 +129,16 @@ pip_install() {
   return 1
 }
 
+# The hash of every file is checked, and nothing is installed that is not in the list.
+pip_locked() {
+  pip_install "$1" "$2" --require-hashes --no-deps --no-build-isolation -r "$root/scripts/lock/$3.txt" && return
+  echo "LOCK=no scripts/setup.sh installs other versions, without comparing hashes."
+  return 1
+}
+
+# The build for CPUs where pip finds it (PIP_EXTRA_INDEX_URL, PIP_FIND_LINKS), or PyPI's, whose CUDA libraries follow later.
+torch_locked() { pip_locked "$1" "$2" torch-cpu || pip_locked "$1" "$2" torch; }
+
 set_up() {
   local key=$1 place=${1% *}
   check_builds
@@ -112,13 +148,21 @@ set_up() {
   else
     cp scripts/constraints.txt .venv/constraints.txt
   fi
-  step "torch and what builds fairseq" pip_install .venv "$place" pip setuptools wheel cython numpy torch
-  if "$python" -c 'import sys; sys.exit(sys.version_info >= (3, 11))'; then
-    # The source archive of 0.12.2 lacks the files of its torch extensions: it is built without torch, in isolation.
-    step "fairseq 0.12.2" pip_install .venv "$place" fairseq==0.12.2
+  if lock_applies; then
+    step "what builds fairseq, as locked" pip_locked .venv "$place" build
+    step "torch, as locked" torch_locked .venv "$place"
+    step "fairseq and the tools, as locked (the first time fairseq is compiled: some 4 minutes)" pip_locked .venv "$place" main
+    step "fairseq_milk" pip_install .venv "$place" --no-build-isolation -e '.[train,test]'
+  else
+    echo "  scripts/lock does not apply (another Python, platform or torch, or LOCK=no): versions by scripts/constraints.txt"
+    step "torch and what builds fairseq" pip_install .venv "$place" pip setuptools wheel cython numpy torch
+    if "$python" -c 'import sys; sys.exit(sys.version_info >= (3, 11))'; then
+      # The source archive of 0.12.2 lacks the files of its torch extensions: it is built without torch, in isolation.
+      step "fairseq 0.12.2" pip_install .venv "$place" fairseq==0.12.2
+    fi
+    step "fairseq, the tools and fairseq_milk (the first time fairseq is compiled: some 4 minutes)" \
+      pip_install .venv "$place" --no-build-isolation -e '.[train,test]'
   fi
-  step "fairseq, the tools and fairseq_milk (the first time fairseq is compiled: some 4 minutes)" \
-    pip_install .venv "$place" --no-build-isolation -e '.[test]'
   step "does it import" .venv/bin/python -W ignore -c 'import fairseq, torch'
   echo "$key" >"$(stamp_of .venv)"
 }
@@ -132,7 +176,11 @@ import pathlib, sys, sysconfig
 pth = pathlib.Path(sysconfig.get_path("purelib")) / "zz_fairseq_milk_venv.pth"
 pth.write_text("import site; site.addsitedir(%r)\n" % sys.argv[1])
 PY
-  step "SimulEval" pip_install .venv-simuleval "$place" 'fairseq-milk[simuleval]'
+  if lock_applies; then
+    step "SimulEval, as locked" pip_locked .venv-simuleval "$place" simuleval
+  else
+    step "SimulEval" pip_install .venv-simuleval "$place" 'fairseq-milk[simuleval]'
+  fi
   step "does it import" .venv-simuleval/bin/python -W ignore -c 'import fairseq, simuleval'
   echo "$key" >"$(stamp_of .venv-simuleval)"
 }
@@ -146,7 +194,8 @@ main() {
   esac
   trap 'echo; echo "setup: interrupted; run it again to finish." >&2; exit 130' INT TERM
   check_python
-  key=$(digest "$root" setup.py scripts/constraints.txt scripts/setup.sh)
+  take_lock
+  key=$(digest "$root" setup.py scripts/constraints.txt scripts/setup.sh scripts/lock/*.txt)
   [[ $(read_stamp .venv) == "$key" ]] || set_up "$key"
   [[ $simuleval == false || $(read_stamp .venv-simuleval) == "$key" ]] || set_up_simuleval "$key"
   echo "set up in $((SECONDS - start)) s: .venv/bin/python"

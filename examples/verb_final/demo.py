@@ -1,4 +1,4 @@
-"""The demo: a tiny MILk and a wait-k of about the same lag, trained, decoded, scored and drawn in a few minutes."""
+"""The demo: a tiny MILk and a wait-k of about the same lag, from the training to a page that translates, in minutes."""
 
 import argparse
 import resource
@@ -24,6 +24,7 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
 
 def demo(out: Path, scale: recipe.Scale) -> int:
     from examples.verb_final.corpus import prepare_data
+    from examples.verb_final.page import prepare_page
     from examples.verb_final.report import report
     from examples.verb_final.runs import make_run
     from fairseq_milk.console.durations import duration
@@ -39,7 +40,9 @@ def demo(out: Path, scale: recipe.Scale) -> int:
     if run_all(runs, JOBS, line):
         return 1
     line.say("\n".join(str(path) for path in report(runs, out, line)))
+    command = prepare_page(runs, data, out, line)
     line.say(f"finished in {duration(time.monotonic() - began)}, {memory()}")
+    line.say(f"to see both translate while you type: {command}")
     return 0
 
 

@@ -70,7 +70,8 @@ def _covered(places: Sequence[LabelPosition], obstacles: Sequence[Obstacle]) -> 
     sides = np.minimum(a[..., 2:], b[..., 2:]) - np.maximum(a[..., :2], b[..., :2])
     areas = sides.clip(min=0).prod(-1)
     weights = np.broadcast_to([obstacle.weight for obstacle in obstacles], areas.shape)
-    return np.multiply(areas, weights, out=np.zeros_like(areas), where=areas > 0).sum(1)
+    covered: np.ndarray = np.multiply(areas, weights, out=np.zeros_like(areas), where=areas > 0).sum(1)
+    return covered
 
 
 def _crossed(spot: Spot, places: Sequence[LabelPosition], obstacles: Sequence[Obstacle]) -> np.ndarray:
@@ -79,8 +80,9 @@ def _crossed(spot: Spot, places: Sequence[LabelPosition], obstacles: Sequence[Ob
     middles = np.array([place.middle if place.is_far else spot for place in places])[:, None]
     way = np.array(spot) + (middles - spot) * np.linspace(0, 1, 24)[:, None]  # (places, 24, 2)
     inside = (labels[..., :2] < way[:, :, None]) & (way[:, :, None] < labels[..., 2:])
-    crossed: np.ndarray = np.any(np.all(inside, axis=-1), axis=1)  # (places, labels)
-    return CROSSING * crossed.sum(1)
+    crossed = np.any(np.all(inside, axis=-1), axis=1)  # (places, labels)
+    cost: np.ndarray = CROSSING * crossed.sum(1)
+    return cost
 
 
 def _grown(box: Box, by: float) -> Box:

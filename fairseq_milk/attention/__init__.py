@@ -32,6 +32,17 @@ def build_pair(pair: Pair, options: AttentionOptions) -> SimultaneousAttention:
     return SimultaneousAttention(stop(options), lookback(options), options)
 
 
+def build_layers(name: str, options: AttentionOptions, count: int) -> List[SimultaneousAttention]:
+    """The mechanism of that name in several layers, with one stop for all, so that a knob is set once.
+
+    With one schedule the first layer decides it and the others follow; with one for each head, all decide.
+    """
+    first = build_attention(name, options)
+    decide = options.schedule_heads > 1 and first.learned
+    rest = range(count - 1)
+    return [first, *(SimultaneousAttention(first.stop, first.lookback, options, decide) for _ in rest)]
+
+
 def name_of(attention: SimultaneousAttention) -> Optional[str]:
     """The name of a mechanism, None if the pair has none."""
     pair = type(attention.stop), type(attention.lookback)
@@ -64,6 +75,7 @@ __all__ = [
     "WaitK",
     "Window",
     "build_attention",
+    "build_layers",
     "build_pair",
     "context",
     "having_knob",

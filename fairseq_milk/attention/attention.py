@@ -5,13 +5,20 @@ only what has been read.  Tensors may have a head axis behind the batch: a token
 """
 
 import logging
-from typing import Dict, NamedTuple, Optional, Tuple
+from typing import Any, Dict, NamedTuple, Optional, Tuple
 
 import torch
 from torch import Tensor, nn
 
-from ..functional.masking import spread
-from .energy import AdditiveEnergy, MonotonicEnergy, Weights
+from .energy import (
+    AdditiveEnergy,
+    DotProductEnergy,
+    Energy,
+    MonotonicDotProductEnergy,
+    MonotonicEnergy,
+    Values,
+    Weights,
+)
 from .lookbacks import Lookback
 from .memory import Heads, Memory
 from .options import AttentionOptions
@@ -19,26 +26,45 @@ from .stops import AttentionState, Stop
 
 logger = logging.getLogger(__name__)
 
-Queries = Dict[str, Tensor]  # (B, energy_dim), W_q s for each energy of the attention
+Queries = Dict[str, Tensor]  # (B, energy_dim), or (B, H, d): W_q s for each energy of the attention
 
 
 class AttentionOutput(NamedTuple):
-    c: Tensor  # (B, memory_dim), context
-    beta: Tensor  # (B, J), attention
-    alpha: Tensor  # (B, J), distribution of the stop position
+    """Of one target step; of several, with a dimension I before the last."""
+
+    c: Tensor  # (B, memory_dim), context; with heads (B, query_dim)
+    beta: Tensor  # (B, J), attention; with heads (B, H or 1, J)
+    alpha: Tensor  # (B, J), distribution of the stop position; with heads (B, schedules or 1, J)
 
 
 class SimultaneousAttention(nn.Module):
-    """`head` is the energy e of a learned stop, `soft_energy` the energy u of a lookback; each where it is needed."""
+    """`head` is the energy e of a learned stop, `soft_energy` the energy u of a lookback; each where it is needed.
 
-    def __init__(self, stop: Stop, lookback: Lookback, options: AttentionOptions) -> None:
+    decides: False for an attention that follows the schedule of another one, and so has no energy e.
+    """
+
+    head: Any  # Energies, additive or dot products
+    soft_energy: Any
+
+    def __init__(self, stop: Stop, lookback: Lookback, options: AttentionOptions, decides: bool = True) -> None:
         super().__init__()
-        self.stop, self.lookback = stop, lookback
+        self.stop, self.lookback, self.decides = stop, lookback, decides
+        self.schedules: Optional[int] = None  # heads with a schedule of their own; None: no head axis
         sizes = options.query_dim, options.memory_dim, options.energy_dim
-        if stop.learned:
-            self.head = MonotonicEnergy(*sizes, options.energy_bias, options.head_pace, options.products)
+        scalars = options.energy_bias, options.head_pace, options.products
+        self.values: Optional[Values] = None
+        if options.heads is None:
+            if stop.learned:
+                self.head = MonotonicEnergy(*sizes, *scalars)
+            if lookback.soft:
+                self.soft_energy = AdditiveEnergy(*sizes, options.products)
+            return
+        self.schedules = options.schedule_heads if stop.learned else 1
+        if stop.learned and decides:
+            self.head = MonotonicDotProductEnergy(*sizes, options.schedule_heads, *scalars)
         if lookback.soft:
-            self.soft_energy = AdditiveEnergy(*sizes, options.products)
+            self.soft_energy = DotProductEnergy(*sizes, options.heads, options.products)
+        self.values = Values(*sizes, options.heads, options.products)
 
     # ---- what it says of itself ---------------------------------------------------------------------------------
 
@@ -52,9 +78,9 @@ class SimultaneousAttention(nn.Module):
         """May it write before the source has ended?"""
         return self.stop.streaming
 
-    def energies(self) -> Dict[str, AdditiveEnergy]:
+    def energies(self) -> Dict[str, Energy]:
         """Its energies by name: those whose keys the memory holds."""
-        return {name: part for name, part in self._modules.items() if isinstance(part, AdditiveEnergy)}
+        return {name: part for name, part in self._modules.items() if isinstance(part, Energy)}
 
     def upgrade_state_dict_named(self, state_dict: Dict[str, Tensor], name: str) -> None:
         """A checkpoint of another mechanism: energies that both have are taken, one that it lacks stays as it is built.
@@ -62,13 +88,14 @@ class SimultaneousAttention(nn.Module):
         Called by fairseq.  So a model with soft attention is the start of all others: a head far below zero waits until
         the end, where MILk is soft attention.
         """
+        parts = {part: module for part, module in self.named_children() if any(True for _ in module.parameters())}
         for key in [key for key in state_dict if key.startswith(f"{name}.")]:
-            if key[len(name) + 1 :].partition(".")[0] not in self.energies():
+            if key[len(name) + 1 :].partition(".")[0] not in parts:
                 del state_dict[key]
-        for part, energy in self.energies().items():
+        for part, module in parts.items():
             if not any(key.startswith(f"{name}.{part}.") for key in state_dict):
                 logger.warning(f"the checkpoint is of another attention: {name}.{part} starts untrained")
-                state_dict.update(energy.state_dict(prefix=f"{name}.{part}."))
+                state_dict.update(module.state_dict(prefix=f"{name}.{part}."))
 
     # ---- energies -----------------------------------------------------------------------------------------------
 
@@ -81,7 +108,7 @@ class SimultaneousAttention(nn.Module):
         return {name: energy.weights() for name, energy in self.energies().items()}
 
     def e(self, queries: Queries, memory: Memory) -> Tensor:
-        """The monotonic energy of every token of the memory.  (B, J), or (B, I, J)."""
+        """The monotonic energy of every token of the memory.  (..., J), or (..., I, J)."""
         energy: Tensor = self.head(memory.keys["head"], queries["head"], memory.weights["head"])
         return energy
 
@@ -98,36 +125,44 @@ class SimultaneousAttention(nn.Module):
 
     def remember(self, h: Tensor, lengths: Tensor) -> Memory:
         """Pack the source, once a batch.  h: (B, J, memory_dim), lengths: (B,)."""
-        return Memory(h, {name: energy.project(h) for name, energy in self.energies().items()}, lengths, self.weights())
+        keys = {name: energy.project(h) for name, energy in self.energies().items()}
+        if self.values is not None:
+            h, lengths = self.values.project(h), lengths.unsqueeze(1)
+        return Memory(h, keys, lengths, self.weights())
 
     def begin(self, memory: Memory) -> AttentionState:
         """Before the first target step the head stands on the first source token: alpha_0 = (1, 0, ..., 0)."""
         alpha = torch.zeros_like(memory.barrier)
         alpha[..., 0] = 1.0
-        return AttentionState(alpha, 0)
+        return AttentionState(alpha if self.schedules is None else alpha.expand(-1, self.schedules, -1), 0)
 
     def expected(
-        self, s: Tensor, memory: Memory, state: AttentionState, hard: bool
+        self, s: Tensor, memory: Memory, state: AttentionState, hard: bool, alpha: Optional[Tensor] = None
     ) -> Tuple[AttentionOutput, AttentionState]:
         """The next target step over the whole source, or all of them: the context under the expected schedule.
 
         s: (B, query_dim), or (B, I, query_dim) where the queries of all steps are known; the output has the same
         dimension I.  hard: learned heads decide (e > 0, no noise) instead of giving probabilities; the result is then
-        that of the incremental half.  Differentiable.
+        that of the incremental half.  alpha: the schedule, if another attention decides it.  Differentiable.
         """
         queries, steps = self.queries(s), None if s.dim() == 2 else s.size(1)
         seen = self.stop.seen(memory, state.i + 1, steps)
         if seen is not None:
             return self.attend(queries, seen), AttentionState(state.alpha, state.i + (steps or 1))
-        alpha = self.stop.expected(self.e(queries, memory), memory, state, hard)
+        if alpha is None:
+            alpha = self.stop.expected(self.e(queries, memory), memory, state, hard)
         beta = self.lookback.expected(alpha, self.u(queries, memory), memory)
         after = alpha if steps is None else alpha[..., -1, :]
-        return AttentionOutput(context(beta, memory), beta, alpha), AttentionState(after, state.i + (steps or 1))
+        out = AttentionOutput(self._join(context(beta, memory)), beta, alpha)
+        return out, AttentionState(after, state.i + (steps or 1))
 
     def attend(self, queries: Queries, memory: Memory) -> AttentionOutput:
         """The context where the stop is known: the heads stand on the last token of the memory (see `seen_by`)."""
         beta = self.lookback.certain(self.u(queries, memory), memory)
-        return AttentionOutput(context(beta, memory), beta, memory.last)
+        return AttentionOutput(self._join(context(beta, memory)), beta, memory.last)
+
+    def _join(self, c: Tensor) -> Tensor:
+        return c if self.values is None else self.values.join(c)
 
     # ---- decoding -----------------------------------------------------------------------------------------------
 
@@ -144,18 +179,19 @@ class SimultaneousAttention(nn.Module):
         """
         if rows.numel() == 0:
             return memory
-        columns = memory.lengths[rows]
+        columns = memory.read[rows]
         if int(columns.max()) >= memory.size:
             memory = memory.doubled()
-        memory.h[rows, columns] = h
+        put(memory.h, rows, columns, h if self.values is None else self.values.project(h))
         for name, energy in self.energies().items():
-            memory.keys[name][rows, columns] = energy.project(h)
-        lengths = memory.lengths.index_add(0, rows, torch.ones_like(rows))
+            put(memory.keys[name], rows, columns, energy.project(h))
+        lengths = memory.lengths.index_add(0, rows, torch.ones_like(memory.lengths[rows]))
         return Memory(memory.h, memory.keys, lengths, memory.weights)
 
     def begin_heads(self, memory: Memory) -> Heads:
         """Before the first target token every head looks at the first source token."""
         position = torch.zeros_like(memory.lengths)
+        position = position if self.schedules is None else position.expand(-1, self.schedules)
         return Heads(position, torch.zeros_like(position, dtype=torch.bool))
 
     def seek(self, queries: Queries, memory: Memory, heads: Heads, i: int) -> Heads:
@@ -163,7 +199,7 @@ class SimultaneousAttention(nn.Module):
 
         One that finds none stands behind the last token and has not stopped: it has to read.
         """
-        lengths = spread(memory.lengths, heads.position)
+        lengths = memory.lengths.expand_as(heads.position)
         ahead = int((lengths - heads.position).masked_fill(heads.stopped, 0).max())
         if ahead <= 0:
             return heads
@@ -186,3 +222,11 @@ def at(keys: Tensor, j: Tensor) -> Tensor:
     """keys[..., j, :], clipped to what there is.  (..., J, A), (..., n) -> (..., n, A)."""
     index = j.clamp(max=keys.size(-2) - 1).unsqueeze(-1)
     return keys.gather(-2, index.expand(*j.shape, keys.size(-1)))
+
+
+def put(buffer: Tensor, rows: Tensor, columns: Tensor, x: Tensor) -> None:
+    """buffer[row, ..., column] = x for each row.  (B, J, A), or (B, H, J, d); x: (R, A), or (R, H, d)."""
+    if buffer.dim() == 3:
+        buffer[rows, columns] = x
+    else:
+        buffer[rows, :, columns] = x

@@ -1,23 +1,45 @@
 """Energies: how well a source state h_j fits the decoder state s."""
 
 import math
+from abc import ABC, abstractmethod
 from typing import NamedTuple, Optional
 
 import torch
 from torch import Tensor, nn
 
 from ..functional import additive_energy
+from ..functional.heads import join_heads, split_heads
 from ..functional.product import ProductPrecision
 
 
 class Weights(NamedTuple):
     """What multiplies and shifts the energies of a batch: computed once, not once a target step."""
 
-    v: Tensor  # (energy_dim,)
-    r: Optional[Tensor] = None  # ()
+    v: Optional[Tensor] = None  # (energy_dim,), or g of each head, (H, 1, 1)
+    r: Optional[Tensor] = None  # (), or of each head, (H, 1, 1)
 
 
-class AdditiveEnergy(nn.Module):
+class Energy(nn.Module, ABC):
+    """How well each source state fits the decoder state; J energies, and H J with several heads."""
+
+    @abstractmethod
+    def project(self, h: Tensor) -> Tensor:
+        """The keys of source states, once for each of them.  (..., memory_dim) -> (..., energy_dim)."""
+
+    @abstractmethod
+    def query(self, s: Tensor) -> Tensor:
+        """What a target step asks.  (..., query_dim) -> (..., energy_dim)."""
+
+    @abstractmethod
+    def weights(self) -> Weights:
+        """What all steps of a batch have in common."""
+
+    @abstractmethod
+    def forward(self, keys: Tensor, query: Tensor, weights: Weights) -> Tensor:
+        """The energies of one target step, (..., J), or of several, (..., I, J)."""
+
+
+class AdditiveEnergy(Energy):
     """u_j = v . tanh(W_s h_j + W_q s)   (paper, SoftmaxEnergy; Bahdanau et al. 2015).
 
     Weights start as N(0, 1 / sqrt(fan-in)), as in the authors' codebase.
@@ -45,9 +67,11 @@ class AdditiveEnergy(nn.Module):
 
     def forward(self, keys: Tensor, query: Tensor, weights: Weights) -> Tensor:
         """keys: (B, J, energy_dim), query: (B, energy_dim) -> (B, J); query: (B, I, energy_dim) -> (B, I, J)."""
+        v, r = weights
+        assert v is not None
         if query.dim() == keys.dim():  # one step after the other: together they would need I times the memory
-            return torch.stack([additive_energy(keys, q, *weights) for q in query.unbind(1)], dim=1)
-        return additive_energy(keys, query, *weights)
+            return torch.stack([additive_energy(keys, q, v, r) for q in query.unbind(1)], dim=1)
+        return additive_energy(keys, query, v, r)
 
 
 class MonotonicEnergy(AdditiveEnergy):
@@ -82,3 +106,87 @@ class MonotonicEnergy(AdditiveEnergy):
     def weights(self) -> Weights:
         """g v / ||v|| and r."""
         return Weights(self.pace * self.g * self.v / self.v.norm(), self.pace * self.r)
+
+
+class DotProductEnergy(Energy):
+    """u_hj = (W_q s)_h . (W_s h_j)_h / sqrt(d) for each of H heads of size d   (Vaswani et al. 2017)."""
+
+    def __init__(
+        self,
+        query_dim: int,
+        memory_dim: int,
+        energy_dim: int,
+        heads: int,
+        products: Optional[ProductPrecision] = None,
+    ) -> None:
+        super().__init__()
+        self.heads, self.products = heads, products or ProductPrecision()
+        self.w_s = nn.Parameter(nn.init.xavier_uniform_(torch.empty(memory_dim, energy_dim)))
+        self.w_q = nn.Parameter(nn.init.xavier_uniform_(torch.empty(query_dim, energy_dim)))
+
+    def project(self, h: Tensor) -> Tensor:
+        """(B, J, memory_dim) -> (B, H, J, d), or (B, memory_dim) -> (B, H, d)."""
+        return split_heads(self.products.linear(h, self.w_s.t()), self.heads)
+
+    def query(self, s: Tensor) -> Tensor:
+        """(B, I, query_dim) -> (B, H, I, d), or (B, query_dim) -> (B, H, d)."""
+        return split_heads(self.products.linear(s, self.w_q.t()), self.heads)
+
+    def weights(self) -> Weights:
+        return Weights()
+
+    def forward(self, keys: Tensor, query: Tensor, weights: Weights) -> Tensor:
+        """keys: (B, H, J, d), query: (B, H, I, d) -> (B, H, I, J); query: (B, H, d) -> (B, H, J)."""
+        one = query.dim() < keys.dim()
+        products = torch.matmul(query.unsqueeze(-2) if one else query, keys.transpose(-1, -2))
+        energy = products / math.sqrt(query.size(-1))
+        if weights.v is not None and weights.r is not None:
+            energy = weights.v * energy + weights.r
+        return energy.squeeze(-2) if one else energy
+
+
+class MonotonicDotProductEnergy(DotProductEnergy):
+    """e_hj = g_h (W_q s)_h . (W_s h_j)_h / sqrt(d) + r_h.
+
+    g starts at 1 / sqrt(d), so that at first the head neither stops nor waits for what it reads: a head that decides
+    before the rest of the model can translate settles where a guess is good enough.  g and r are stored divided by
+    `pace`, as in `MonotonicEnergy`.
+    """
+
+    def __init__(
+        self,
+        query_dim: int,
+        memory_dim: int,
+        energy_dim: int,
+        heads: int,
+        bias: float,
+        pace: float,
+        products: Optional[ProductPrecision] = None,
+    ) -> None:
+        super().__init__(query_dim, memory_dim, energy_dim, heads, products)
+        self.pace = pace
+        self.g = nn.Parameter(torch.full((heads,), math.sqrt(heads / energy_dim) / pace))
+        self.r = nn.Parameter(torch.full((heads,), float(bias) / pace))
+
+    def weights(self) -> Weights:
+        return Weights(*((self.pace * x).view(-1, 1, 1) for x in (self.g, self.r)))
+
+
+class Values(nn.Module):
+    """What each of H heads looks at, W_v h, and what becomes of what they have seen, W_o c."""
+
+    def __init__(
+        self, query_dim: int, memory_dim: int, energy_dim: int, heads: int, products: Optional[ProductPrecision] = None
+    ) -> None:
+        super().__init__()
+        self.heads, self.products = heads, products or ProductPrecision()
+        self.w_v = nn.Parameter(nn.init.xavier_uniform_(torch.empty(memory_dim, energy_dim)))
+        self.w_o = nn.Parameter(nn.init.xavier_uniform_(torch.empty(energy_dim, query_dim)))
+
+    def project(self, h: Tensor) -> Tensor:
+        """(B, J, memory_dim) -> (B, H, J, d), or (B, memory_dim) -> (B, H, d)."""
+        return split_heads(self.products.linear(h, self.w_v.t()), self.heads)
+
+    def join(self, c: Tensor) -> Tensor:
+        """(B, H, I, d) -> (B, I, query_dim), or (B, H, d) -> (B, query_dim)."""
+        return self.products.linear(join_heads(c), self.w_o.t())

@@ -19,9 +19,11 @@ class Memory:
     Masks, and weights that do not change within a batch, are computed once for each memory.
     """
 
-    h: Tensor  # (B, J, memory_dim): what is looked at
-    keys: Dict[str, Tensor]  # (B, J, energy_dim), W_s h for each energy of the attention
-    lengths: Tensor  # (B,), tokens of h that count; (B, I) or (B, H) where steps or heads see different prefixes
+    h: Tensor  # (B, J, memory_dim), or (B, H, J, d): what is looked at
+    keys: Dict[str, Tensor]  # (B, J, energy_dim), or (B, H, J, d): W_s h for each energy of the attention
+    lengths: (
+        Tensor  # (B,), or (B, 1) with heads: tokens of h that count; (..., I) or (B, H) where steps or heads differ
+    )
     weights: Dict[str, Weights]
 
     @property
@@ -46,15 +48,20 @@ class Memory:
         """alpha of a head that has stopped on the last token: one-hot at `lengths`.  (..., J)."""
         return last_position(self.lengths, self.barrier).to(self.barrier.dtype)
 
+    @property
+    def read(self) -> Tensor:
+        """Source tokens of each sentence that have been read.  (B,)."""
+        return self.lengths if self.lengths.dim() == 1 else self.lengths[:, 0]
+
     def until(self, delay: float) -> "Memory":
         """The same with no more than `delay` tokens read."""
         return self if delay >= self.size else replace(self, lengths=self.lengths.clamp(max=int(delay)))
 
     def until_each(self, delays: Sequence[float]) -> "Memory":
-        """The same for several target steps, each with its own delay: lengths are (B, I)."""
+        """The same for several target steps, each with its own delay: lengths are (B, I), or (B, 1, I)."""
         g = [int(min(delay, self.size)) for delay in delays]
         longest = torch.tensor(g, dtype=self.lengths.dtype, device=self.lengths.device)
-        return replace(self, lengths=torch.minimum(self.lengths.unsqueeze(1), longest))
+        return replace(self, lengths=torch.minimum(self.lengths.unsqueeze(-1), longest))
 
     def seen_by(self, heads: "Heads") -> "Memory":
         """What the heads see from where they stand; one that found no stop stands on the last token."""
@@ -101,9 +108,14 @@ class Heads(NamedTuple):
         moved = spread(rows, self.stopped)
         return Heads(torch.where(moved, spread(position, self.position), self.position), self.stopped & ~moved)
 
-    def after_write(self, lengths: Tensor) -> "Heads":
+    def furthest(self, lengths: Tensor) -> Tensor:
+        """Source tokens up to the head that stands furthest; all, if it found no stop.  (B,)."""
+        position = self.position.flatten(1).amax(1) if self.position.dim() > 1 else self.position
+        return torch.minimum(position + 1, lengths)
+
+    def after_write(self, read: Tensor) -> "Heads":
         """The next target token: each head looks again at the token on which it stands."""
-        position = torch.minimum(self.position, spread(lengths - 1, self.position))
+        position = torch.minimum(self.position, spread(read - 1, self.position))
         return Heads(position, torch.zeros_like(self.stopped))
 
     def select(self, rows: Tensor) -> "Heads":

@@ -21,3 +21,5 @@ class AttentionOptions(NamedTuple):
     k: int = 6  # of wait-k
     rate: float = 1.0  # emission rate of wait-k
     products: Optional[ProductPrecision] = None  # type of the matrix products
+    heads: Optional[int] = None  # of scaled dot products; None: additive energies, without a head axis
+    schedule_heads: int = 1  # how many of them have a schedule of their own: one, or all

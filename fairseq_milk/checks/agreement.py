@@ -14,7 +14,7 @@ FAR = 1.0  # source tokens between the two schedules of a trained model
 
 def check_agreement(subject: Subject) -> Finding:
     """mean |g_expected - g_hard| falls to 0 as the head becomes binary; how large it is now, and both DAL."""
-    if subject.head is None:
+    if not subject.learned:
         return without_head("agreement")
     schedule = subject.schedule(hard=True)
     g_hard = expected_delays(schedule["alpha"])
@@ -42,7 +42,7 @@ def check_agreement(subject: Subject) -> Finding:
 
 def scaled_delays(subject: Subject, scale: float) -> Tensor:
     """Expected delays with all energies times `scale`.  Probability that ran off the end has read everything."""
-    with changed_energies(subject.head, lambda e: e * scale):
+    with changed_energies(subject.heads, lambda e: e * scale):
         schedule = subject.schedule(hard=False)
     alpha, src_lengths = schedule["alpha"], schedule["src_lengths"]
     return expected_delays(alpha) + (1 - alpha.sum(-1)).clamp(min=0) * src_lengths.unsqueeze(1)

@@ -7,8 +7,9 @@ import torch
 from torch import Tensor
 
 from ..functional import expected_delays, padding_mask
+from ..functional.masking import spread
 from ..models.encoder import right_padded
-from .energies import changed_energies
+from .energies import by_schedule, changed_energies
 from .finding import FAIL, OK, SKIP, WARN, Finding
 from .subject import Subject
 
@@ -36,7 +37,7 @@ def check_causality(subject: Subject) -> Finding:
     prefix = tokens.masked_fill(padding_mask(cut, tokens.size(1)), pad)
     written = subject.written & (cut < lengths).unsqueeze(1)
     moved, compared = changes(whole, outcome(subject, prefix), cut, written)
-    if subject.head is not None:
+    if subject.learned:
         forced, more = forced_changes(subject, tokens, prefix, cut, written)
         moved = {name: max(moved.get(name, 0.0), change) for name, change in {**moved, **forced}.items()}
         compared += more
@@ -78,18 +79,19 @@ def forced_changes(
 ) -> Tuple[Dict[str, float], int]:
     """The same while the head stops at the end of the prefix, whether it would or not; and its own energies."""
     read = ~padding_mask(cut, tokens.size(1))  # (B, J)
-    energies: List[Tensor] = []  # the head's own, (B, J) a target step
+    energies: List[Tensor] = []  # the heads' own
 
     def stop_at_cut(e: Tensor) -> Tensor:
         energies.append(e)
-        return torch.where(padding_mask(cut - 1, e.size(1)), math.inf, -math.inf).to(e.dtype)
+        return torch.where(spread(padding_mask(cut - 1, e.size(-1)), e), math.inf, -math.inf).to(e.dtype).expand_as(e)
 
-    with changed_energies(subject.head, stop_at_cut):
+    with changed_energies(subject.heads, stop_at_cut):
         whole, other = outcome(subject, tokens), outcome(subject, prefix)
     moved, compared = changes(whole, other, cut, written)
-    of_whole, of_prefix = torch.stack(energies, dim=1).chunk(2, dim=1)  # (B, I, J) each
+    half = len(energies) // 2
+    change = (by_schedule(energies[:half]) - by_schedule(energies[half:])).abs().amax(1)  # (B, I, J)
     counts = read.unsqueeze(1) & written.unsqueeze(2)
-    return {"energies": largest(of_whole - of_prefix, counts), **moved}, compared
+    return {"energies": largest(change, counts), **moved}, compared
 
 
 def largest(change: Tensor, where: Tensor) -> float:

@@ -1,6 +1,6 @@
 """Does the head learn?  Published code has an alignment without a backward: the schedule then stays where it began."""
 
-from typing import Callable, Dict, Iterable
+from typing import Any, Callable, Dict, Iterable, List
 
 import torch
 from torch import Tensor
@@ -19,10 +19,10 @@ def check_gradient(subject: Subject) -> Finding:
     One that Adam can use: its steps shrink where a gradient is below its epsilon.  That is for losses of the order of
     1; a model that knows its data by heart has small gradients everywhere, and its head need not have larger ones.
     """
-    if subject.head is None:
+    if not subject.learned:
         return without_head("gradient")
     terms: Dict[str, Callable[[Subject], Tensor]] = {"likelihood": nll_a_token, "latency": expected_dal}
-    head = dict(subject.head.named_parameters())
+    head = parameters_of_heads(subject.heads)
     norms = {term: gradient_norms(subject, loss, head) for term, loss in terms.items()}
     model = gradient_norms(subject, nll_a_token, dict(subject.model.named_parameters()))
     floor = EPSILON * min(1.0, total_norm(model.values()))
@@ -40,6 +40,13 @@ def check_gradient(subject: Subject) -> Finding:
     if subject.latency_weight == 0:
         return Finding("gradient", WARN, f"{sentence}, but with --latency-weight 0 nothing makes it hurry", norms)
     return Finding("gradient", OK, sentence, norms)
+
+
+def parameters_of_heads(heads: List[Any]) -> Dict[str, Tensor]:
+    """By name, with the number of the layer if several decide."""
+    if len(heads) == 1:
+        return dict(heads[0].named_parameters())
+    return {f"{index}.{name}": p for index, head in enumerate(heads, start=1) for name, p in head.named_parameters()}
 
 
 def total_norm(norms: Iterable[float]) -> float:

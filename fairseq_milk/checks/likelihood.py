@@ -67,7 +67,8 @@ def nll_a_token(subject: Subject, sample: Optional[Dict[str, Any]] = None) -> Te
     output, target = subject.model.decoder.output, sample["target"].flatten()
     padding = subject.task.target_dictionary.pad()
     sums = label_smoothed_nll(output.project(features).flatten(0, 1), output.weight, output.bias, target, 0.0, padding)
-    return sums.loss / sample["ntokens"]
+    nll: Tensor = sums.loss / sample["ntokens"]
+    return nll
 
 
 def entropy(counts: "Counter[int]") -> float:

@@ -1,12 +1,12 @@
 """Does alpha keep its probability?  The published closed form loses it when the head waits and then writes a burst."""
 
-from typing import Any, List, Tuple
+from typing import Any, Tuple
 
 import torch
 from torch import Tensor
 
 from ..functional import expected_alignment
-from .energies import changed_energies
+from .energies import by_schedule, changed_energies
 from .finding import FAIL, OK, WARN, Finding, without_head
 from .subject import Subject
 
@@ -20,12 +20,12 @@ def check_mass(subject: Subject) -> Finding:
     The worst row is judged: bursts are few, and their delays are what the latency is about.  That holds for
     --published-alignment too, an option to repeat published results with, which fails where it is wrong.
     """
-    if subject.head is None:
+    if not subject.learned:
         return without_head("mass")
     stop: Any = subject.attention.stop
     alpha, src_lengths, energies = noisy_schedule(subject)
-    lost = (1 - alpha.sum(-1))[subject.written].abs()
-    misplaced = missing(alpha, energies, src_lengths, stop.preserve_mass)[subject.written]
+    lost = (1 - alpha.sum(-1)).abs().amax(1)[subject.written]
+    misplaced = missing(alpha, energies, src_lengths, stop.preserve_mass).amax(1)[subject.written]
     share, worst = float(misplaced.mean()), float(misplaced.max())
     figures = {
         "lost": float(lost.mean()),
@@ -53,24 +53,21 @@ def check_mass(subject: Subject) -> Finding:
 
 
 @torch.no_grad()
-def noisy_schedule(subject: Subject) -> Tuple[Tensor, Tensor, List[Tensor]]:
-    """alpha: (B, I, J), |x|: (B,) and the energies with their noise, (B, J) a target step."""
+def noisy_schedule(subject: Subject) -> Tuple[Tensor, Tensor, Tensor]:
+    """alpha of each schedule: (B, S, I, J), |x|: (B,) and the energies with their noise: (B, S, I, J)."""
     noise, size = torch.Generator().manual_seed(1), float(subject.attention.stop.final_noise)  # type: ignore[arg-type]
 
     def with_noise(e: Tensor) -> Tensor:
         return e + size * torch.randn(e.shape, generator=noise, dtype=e.dtype)
 
-    with changed_energies(subject.head, with_noise) as energies:
+    with changed_energies(subject.heads, with_noise) as energies:
         schedule = subject.schedule(hard=False)
-    return schedule["alpha"], schedule["src_lengths"], energies
+    return schedule["alphas"], schedule["src_lengths"], by_schedule(energies)
 
 
-def missing(alpha: Tensor, energies: List[Tensor], src_lengths: Tensor, preserve_mass: bool) -> Tensor:
-    """sum_j max(0, exact_ij - alpha_ij), exact_i being the exact alignment of the energies.  (B, I)."""
-    exact = torch.zeros_like(alpha[:, 0])
-    exact[:, 0] = 1.0
-    rows = []
-    for i, e in enumerate(energies):
-        exact = expected_alignment(e, exact, src_lengths, preserve_mass)
-        rows.append((exact - alpha[:, i]).clamp(min=0).sum(-1))
-    return torch.stack(rows, dim=1)
+def missing(alpha: Tensor, energies: Tensor, src_lengths: Tensor, preserve_mass: bool) -> Tensor:
+    """sum_j max(0, exact_ij - alpha_ij), exact_i the exact alignment of the energies.  (B, S, I, J) -> (B, S, I)."""
+    start = torch.zeros_like(alpha[..., 0, :])
+    start[..., 0] = 1.0
+    exact = expected_alignment(energies, start, src_lengths, preserve_mass)
+    return (exact - alpha).clamp(min=0).sum(-1)

@@ -26,9 +26,13 @@ class Subject(NamedTuple):
     sample: Dict[str, Any]  # `tried` as a batch
 
     @property
-    def head(self) -> Any:
-        """The energy of the learned head, None if the schedule is given."""
-        return self.attention.head if self.attention.learned else None
+    def heads(self) -> List[Any]:
+        """The energies of the learned heads, one for each attention that decides; none if the schedule is given."""
+        return [attention.head for attention in self.model.decoder.attentions if attention.decides and self.learned]
+
+    @property
+    def learned(self) -> bool:
+        return self.attention.learned
 
     @property
     def attention(self) -> SimultaneousAttention:
@@ -48,7 +52,7 @@ class Subject(NamedTuple):
 
     @torch.no_grad()
     def schedule(self, hard: bool) -> Dict[str, Tensor]:
-        """alpha: (B, I, J) and src_lengths: (B,), with the reference as the target, without noise."""
+        """alpha: (B, I, J), alphas: (B, S, I, J) and src_lengths: (B,), the reference as the target, without noise."""
         schedule: Dict[str, Tensor] = self.model(**self.sample["net_input"], features_only=True, hard=hard)[1]
         return schedule
 

@@ -21,6 +21,7 @@ class Verb(NamedTuple):
 VERBS: Dict[str, Verb] = {
     "check": Verb("fairseq_milk.cli.check", "is a checkpoint, or a training about to begin, sound?"),
     "compare": Verb("fairseq_milk.cli.compare", "two systems or curves at equal latency, by paired bootstrap"),
+    "export": Verb("fairseq_milk.cli.export", "write a checkpoint as a folder that runs without torch and fairseq"),
     "path": Verb("fairseq_milk.cli.path", "print the folder of the plugin, for --user-dir"),
     "plot": Verb("fairseq_milk.cli.plot", "draw quality against latency, schedules and initial delays"),
     "report": Verb("fairseq_milk.cli.report", "tables, curves and diagrams of a sweep as one HTML file"),

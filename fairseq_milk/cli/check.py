@@ -1,8 +1,9 @@
-"""fairseq-milk check: is this checkpoint, or the training that is about to begin, sound?"""
+"""fairseq-milk check: is this checkpoint, exported folder, or training that is about to begin, sound?"""
 
 import argparse
 import json
 import math
+import os
 import time
 from collections import Counter
 from typing import Any, Iterator, List
@@ -10,13 +11,14 @@ from typing import Any, Iterator, List
 from ..checks import FAIL, OK, SKIP, WARN, Finding, Subject, from_checkpoint, from_training, run_checks
 from ..console.errors import UserError, printable, reason
 from ..host.command_line import only_warnings
+from ..live.checking import check_folder
 from ..version import __version__
 
 WORDS = {OK: "ok", WARN: "warned", FAIL: "failed", SKIP: "skipped"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("checkpoint", nargs="?", help="checkpoint of fairseq-train")
+    parser.add_argument("checkpoint", nargs="?", help="checkpoint of fairseq-train, or folder of fairseq-milk export")
     parser.add_argument("--data", metavar="DIR", help="directory of fairseq-preprocess, for the checkpoint")
     parser.add_argument("--subset", default="valid", help="the data set to check the checkpoint on (valid)")
     parser.add_argument("--json", action="store_true", help="machine-readable output")
@@ -56,6 +58,9 @@ def run(args: argparse.Namespace) -> int:
 def found(args: argparse.Namespace) -> Iterator[Finding]:
     """That nothing can be loaded is a finding, too, and the only one."""
     try:
+        if args.checkpoint is not None and os.path.isdir(args.checkpoint):
+            yield from check_folder(args.checkpoint, args.data)
+            return
         subject = load(args)
     except UserError as error:
         yield Finding("loading", FAIL, str(error))
@@ -67,7 +72,8 @@ def found(args: argparse.Namespace) -> Iterator[Finding]:
 
 
 def check_call(args: argparse.Namespace) -> None:
-    if args.train is None and (args.checkpoint is None or args.data is None):
+    folder = args.checkpoint is not None and os.path.isdir(args.checkpoint)
+    if args.train is None and not folder and (args.checkpoint is None or args.data is None):
         raise ValueError("give a checkpoint and its --data DIR, or --train and the arguments of fairseq-train")
     if args.train is not None and (args.checkpoint is not None or args.data is not None):
         raise ValueError("--train takes the place of a checkpoint and --data: give one or the other")

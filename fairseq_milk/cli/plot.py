@@ -26,8 +26,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _kind(kinds, "delays", "histogram of initial delays")
 
 
-def _kind(kinds: argparse._SubParsersAction, name: str, help: str) -> argparse.ArgumentParser:
-    parser: argparse.ArgumentParser = kinds.add_parser(name, help=help, description=help)
+def _kind(
+    kinds: "argparse._SubParsersAction[argparse.ArgumentParser]", name: str, help: str
+) -> argparse.ArgumentParser:
+    parser = kinds.add_parser(name, help=help, description=help)
     add_inputs(parser)
     parser.add_argument("--out", required=True, metavar="FILE", help="the picture: .png, .svg or .pdf")
     parser.add_argument("--title", default="", help="over the picture")

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Dict, List, Sequence
 
 from ..console.errors import UserError
-from ..live import TextOptions, Translator, load
-from .stream import add_text_arguments
+from ..live import Translator, load
+from ..live.arguments import add_text_arguments, text_options
 
 PACKAGES = ("starlette", "uvicorn", "websockets")
 EXAMPLES = 12  # on the page
@@ -64,7 +64,7 @@ def announce(url: str, local: bool, models: Dict[str, Translator]) -> None:
 def load_models(args: argparse.Namespace) -> Dict[str, Translator]:
     """By name, in the order of the command line."""
     paths = name_models(args.models)
-    text = TextOptions(**{name: getattr(args, name) for name in TextOptions._fields})
+    text = text_options(args)
     models = {name: load(path, None if os.path.isdir(path) else args.data, text) for name, path in paths.items()}
     languages = {name: translator.languages.source for name, translator in models.items()}
     if len(set(languages.values())) > 1:

@@ -26,7 +26,7 @@ def read_json(path: Union[str, Path]) -> Any:
     """None if there is no such file, or nothing that can be read in it."""
     try:
         return json.loads(Path(path).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return None
 
 

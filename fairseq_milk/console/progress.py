@@ -1,4 +1,7 @@
-"""Status lines on a terminal that are kept up to date, and their plain form in a log."""
+"""Status lines on a terminal that are kept up to date, and their plain form in a log.
+
+Not tqdm's bars: each line is a sentence about one of several jobs, and a log gets one line every ten seconds.
+"""
 
 import shutil
 import sys

@@ -8,10 +8,14 @@ import torch.distributed as dist
 
 logger = logging.getLogger(__name__)
 
-PATIENCE = 500  # updates for which training must have been at a standstill
-HARD_PATIENCE = 2000  # the same for validation, whose hard schedule reads everything while a head is still undecided
+# Updates for which a symptom must have lasted: in training, and in validation, whose hard schedule reads everything
+# while a head is still undecided.  In a short run it is a share of its updates.
+PATIENCE, HARD_PATIENCE = 500, 2000
+SHARE, HARD_SHARE = 0.2, 0.5
+LEAST = 20
 WAITS = 0.99  # share of target tokens before which the whole source is read, above which a head only waits
 HURRIES = 0.9  # share of target tokens, EOS aside, after the first source token, above which a head only hurries
+HARD_HURRIES = 0.75  # the same of a hard schedule, as in scoring.collapse: all quartiles of its delays are then 1
 REMEDIES = {
     "waits": "raise --latency-weight, --noise or --energy-bias",
     "hurries": "lower --latency-weight, start it later (--latency-after, --latency-ramp) or lower --energy-bias",
@@ -22,6 +26,7 @@ class CollapseAlarm:
     """Watches the sums that the criterion logs, of every update and of every batch of validation.
 
     Validation counts by itself: its schedule is hard, and pre-sigmoid noise hides in training what will be decoded.
+    The first signs are figures in the log: `last_mass` near 1, `first_mass` near 1.
     """
 
     names = ("loss", "ntokens", "nsentences", "latency_weight", "last_mass", "first_mass", "training", "learned")
@@ -29,8 +34,12 @@ class CollapseAlarm:
     def __init__(self) -> None:
         self.reset()
 
-    def reset(self) -> None:
-        """A new training begins."""
+    def reset(self, max_update: int = 0) -> None:
+        """A new training of `max_update` updates begins; 0: of any length."""
+        self.patience, self.hard_patience = PATIENCE, HARD_PATIENCE
+        if max_update > 0:
+            self.patience = min(PATIENCE, max(LEAST, int(SHARE * max_update)))
+            self.hard_patience = min(HARD_PATIENCE, max(LEAST, int(HARD_SHARE * max_update)))
         self.updates = 0
         self.pressed = False  # lambda > 0 in the last update
         self.well: Dict[Tuple[str, bool], int] = {}  # when a symptom was last absent
@@ -47,20 +56,24 @@ class CollapseAlarm:
         for name, present in self._symptoms(total).items():
             if not present:
                 self.well[name, training] = self.updates
-            elif self.updates - self.well.get((name, training), 0) >= (PATIENCE if training else HARD_PATIENCE):
+            elif self.updates - self.well.get((name, training), 0) >= self._patience(training):
                 self._say(self._words(name, training))
 
     def _symptoms(self, total: Dict[str, float]) -> Dict[str, bool]:
         tokens, learned = max(total["ntokens"], 1.0), total["learned"] > 0
         words = max(total["ntokens"] - total["nsentences"], 1.0)  # without EOS, which has good reason to wait
+        first = total["first_mass"] / words
         return {
             "waits": learned and self.pressed and total["last_mass"] / tokens > WAITS,
-            "hurries": learned and total["first_mass"] / words > HURRIES,
+            "hurries": learned and (first > HURRIES if total["training"] > 0 else first >= HARD_HURRIES),
         }
 
-    @staticmethod
-    def _words(name: str, training: bool) -> str:
-        since = f"for {PATIENCE} updates" if training else f"in every validation of {HARD_PATIENCE} updates"
+    def _patience(self, training: bool) -> int:
+        return self.patience if training else self.hard_patience
+
+    def _words(self, name: str, training: bool) -> str:
+        patience = self._patience(training)
+        since = f"for {patience} updates" if training else f"in every validation of {patience} updates"
         if name == "waits":
             return (
                 f"{since} the head has read the whole source before every target token although the latency weight is "

@@ -36,8 +36,11 @@ def bfloat16_products(device: torch.device) -> bool:
 
 def autocast_dtype(device: torch.device) -> Optional[torch.dtype]:
     """The type that torch's autocast computes products in; None outside of it."""
-    enabled = torch.is_autocast_enabled(device.type)
-    return torch.get_autocast_dtype(device.type) if enabled else None
+    if hasattr(torch, "get_autocast_dtype"):
+        return torch.get_autocast_dtype(device.type) if torch.is_autocast_enabled(device.type) else None
+    if device.type == "cpu":  # torch before 2.4
+        return torch.get_autocast_cpu_dtype() if torch.is_autocast_cpu_enabled() else None
+    return torch.get_autocast_gpu_dtype() if torch.is_autocast_enabled() else None
 
 
 def without_autocast(method: Callable[..., T]) -> Any:
@@ -45,10 +48,10 @@ def without_autocast(method: Callable[..., T]) -> Any:
 
     @wraps(method)
     def run(ctx: Any, *args: Any) -> T:
-        device = next((x.device.type for x in args if isinstance(x, Tensor)), None)  # None: no gradient was sent back
-        if device is None or not torch.is_autocast_enabled(device):
+        device = next((x.device for x in args if isinstance(x, Tensor)), None)  # None: no gradient was sent back
+        if device is None or autocast_dtype(device) is None:
             return method(ctx, *args)
-        with torch.autocast(device, enabled=False):
+        with torch.autocast(device.type, enabled=False):
             return method(ctx, *args)
 
     return run

@@ -4,7 +4,6 @@ The encoder is unidirectional, so its states of the whole source are those of a 
 all READs between two target tokens are one scan over the source for the place where the heads stop next.
 """
 
-from dataclasses import replace
 from typing import Any, List
 
 import torch
@@ -22,36 +21,39 @@ class KnownSource(Decoding):
 
     def __init__(self, model: Any, h: Tensor, lengths: Tensor, options: DecodingOptions) -> None:
         super().__init__(model, h.size(0), options, room=1)
-        self.source = self.attention.remember(h, lengths)
-        self.memory = replace(self.source, lengths=torch.zeros_like(lengths))
+        self.target.know(h, lengths)
+        self.lengths, self.read_tokens = lengths, torch.zeros_like(lengths)
+
+    @property
+    def read_so_far(self) -> Tensor:
+        return self.read_tokens
 
     def read_on(self) -> Tensor:
         """Make all READs that are due before target token i.  -> (B,) bool: has the source ended?
 
-        While a head has not stopped a READ is due whatever else is, so reading goes on to where the last of them stops.
-        A READ that the schedule did not ask for (a knob did) is one token, at which all heads look next.
+        READs that a knob asks for come first, one token each, at which all heads look next; then the schedule reads to
+        where the last of its heads stops.
         """
-        lengths, read = self.source.lengths, self.memory.lengths.clamp(min=1)  # everybody reads first
+        self.read_tokens = self.read_tokens.clamp(min=1)  # everybody reads first
         while True:
-            self.heads = self.attention.seek(self.queries, self.source, self.heads, self.i)
-            position = self.heads.position
-            furthest = position.flatten(1).amax(1) if position.dim() > 1 else position
-            waits, ended = furthest >= read, read >= lengths
-            reading = must_read(self.options, self.i, waits, read, self.writes, self.retracted) & ~ended
-            if not bool(reading.any()):
-                self.memory = replace(self.source, lengths=read)
-                return ended
-            after = torch.where(waits, torch.minimum(furthest + 1, lengths), read + 1)
-            read = torch.where(reading, after, read)
-            self.heads = self.heads.sent_to(read - 1, reading & ~waits)
-            self.writes = self.writes.masked_fill(reading, 0)
-            self.retracted = self.retracted & ~reading
+            due = must_read(self.options, self.i, False, self.read_tokens, self.writes, self.retracted)
+            forced = due & (self.read_tokens < self.lengths)
+            if not bool(forced.any()):
+                break
+            self._count(self.read_tokens + forced.long())
+            self.target.send(self.read_tokens - 1, forced)
+        self._count(torch.maximum(self.read_tokens, self.target.furthest()))
+        return self.read_tokens >= self.lengths
+
+    def _count(self, read: Tensor) -> None:
+        """So many source tokens have been read now."""
+        reading, self.read_tokens = read > self.read_tokens, read
+        self.writes = self.writes.masked_fill(reading, 0)
+        self.retracted = self.retracted & ~reading
 
     def keep(self, rows: Tensor) -> None:
-        read = self.memory.lengths.index_select(0, rows)
-        self.source = self.source.select(rows)
-        self._keep_states(rows)
-        self.memory = replace(self.source, lengths=read)
+        super().keep(rows)
+        self.lengths, self.read_tokens = self.lengths[rows], self.read_tokens[rows]
 
 
 class Hypothesis:

@@ -11,7 +11,7 @@ from ..attention import SimultaneousAttention
 from ..console.errors import UserError
 from ..console.files import require_text
 from ..host.registration import register
-from ..text.encoders import Moses, SubwordNmt, Tokenizer
+from ..text.encoders import Encoder, Moses, SentencePiece, SubwordNmt, Tokenizer
 from ..text.subwords import BPE, SENTENCEPIECE, find_marker
 from ..text.words import SourceWords, TargetText
 
@@ -43,23 +43,56 @@ def attention_of(model: Any) -> Optional[SimultaneousAttention]:
 
 
 def load_words(
-    task: Any, data: str, bpe_codes: Optional[str] = None, tokenizer: Optional[Tokenizer] = None
+    task: Any,
+    data: str,
+    bpe_codes: Optional[str] = None,
+    tokenizer: Optional[Tokenizer] = None,
+    sentencepiece_model: Optional[str] = None,
 ) -> Tuple[SourceWords, TargetText]:
     """Both sides' text processing.
 
-    bpe_codes: by default the only file of the data directory with "codes" in its name, if the source has subwords.
+    bpe_codes, sentencepiece_model: by default the file in the data directory, if the source has such subwords.
     tokenizer: for the source, and to detokenise the target.
     """
+    codes, pieces = subword_files(task, data, bpe_codes, sentencepiece_model)
+    subwords: Optional[Encoder] = None
+    if codes is not None:
+        subwords = build_bpe(codes)
+    elif pieces is not None:
+        subwords = SentencePiece(read_model(pieces), pieces)
+    return SourceWords(task.source_dictionary, subwords, tokenizer), TargetText(task.target_dictionary, tokenizer)
+
+
+def subword_files(
+    task: Any, data: str, bpe_codes: Optional[str], sentencepiece_model: Optional[str]
+) -> Tuple[Optional[str], Optional[str]]:
+    """The file of BPE codes and the sentencepiece model of the source, at most one of them."""
     marker = find_marker([task.source_dictionary.symbols])
+    if bpe_codes is not None and sentencepiece_model is not None:
+        raise UserError("--bpe-codes and --sentencepiece-model exclude each other")
+    if bpe_codes is not None or sentencepiece_model is not None:
+        return bpe_codes, sentencepiece_model
     if marker == SENTENCEPIECE:
+        return None, find_pieces(data)
+    return (find_codes(data) if marker == BPE else None), None
+
+
+def find_pieces(data: str) -> str:
+    found = sorted(path for path in glob.glob(os.path.join(glob.escape(data), "*.model")) if os.path.isfile(path))
+    if len(found) != 1:
+        many = f"there are {len(found)} files *.model in {data}" if found else f"there is no file *.model in {data}"
         raise UserError(
-            f"the source dictionary has pieces of sentencepiece ({marker}), which a stream cannot make of words: it "
-            f"takes models of whole words or of subword-nmt's subwords ({BPE})"
+            f"the source dictionary has pieces of sentencepiece ({SENTENCEPIECE}) and {many}: name the file with "
+            "--sentencepiece-model"
         )
-    codes = bpe_codes or (find_codes(data) if marker == BPE else None)
-    bpe = None if codes is None else build_bpe(codes)
-    source = SourceWords(task.source_dictionary, bpe, tokenizer)
-    return source, TargetText(task.target_dictionary, tokenizer)
+    return found[0]
+
+
+def read_model(path: str) -> bytes:
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise UserError(f"the sentencepiece model {path} cannot be read: {error.strerror}") from error
 
 
 def find_codes(data: str) -> str:

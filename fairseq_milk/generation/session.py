@@ -4,7 +4,6 @@ from typing import Any, List, Optional
 
 import torch
 
-from ..modules import LSTMState
 from .decoding import Decoding
 from .schedule import DecodingOptions, TokenSession, Written
 
@@ -26,7 +25,7 @@ class StreamingSession(TokenSession):
         self.encoder = model.encoder
         self.decoding = Decoding(model, 1, options or DecodingOptions())
         self.eos = self.decoding.eos
-        self.source_states: Optional[List[LSTMState]] = None
+        self.source_states: Any = None  # the encoder's, of its own kind
 
     @torch.no_grad()
     def push(self, token: int) -> List[Written]:

@@ -13,6 +13,7 @@ have been seen to need the patch: 0.12.2 is fairseq's, 0.12.3.1 that of the pack
 | `checkpoint_utils.torch_persistent_save` | a second attempt to write is appended to what the first has left | `checkpoint_writing` | 0.12.2, 0.12.3.1 |
 | `PathManager.copy` | an interrupted copy leaves half a checkpoint_last.pt | `checkpoint_writing` | 0.12.2, 0.12.3.1 |
 | `AMPOptimizer.clip_grad_norm` | gradients are divided by the loss scale twice | `amp_optimizer` | 0.12.2, 0.12.3.1 |
+| `Trainer.__init__` | half precision on a CPU is a traceback, and --bf16 is taken for a TPU | `precision` | 0.12.2, 0.12.3.1 |
 | `torch.manual_seed` | all ranks draw the same noise and dropout | `rank_seed` | 0.12.2, 0.12.3.1 |
 | `CRITERION_REGISTRY` | a criterion of our name exists, needs SimulEval 1.0 and cannot train a schedule | `criterions` | 0.12.2, 0.12.3.1 |
 | `sys.excepthook` | in a command of fairseq a `UserError` is its sentence, in Python a traceback; also sets HYDRA_FULL_ERROR | `command_line` | 0.12.2, 0.12.3.1 |

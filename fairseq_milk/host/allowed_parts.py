@@ -89,9 +89,8 @@ def is_ours(kind: Optional[type]) -> bool:
 
 
 def _registry(part: str) -> Mapping[str, Any]:
-    if part in ("task", "model"):
-        return TASK_REGISTRY if part == "task" else ARCH_MODEL_REGISTRY
-    registry: Mapping[str, Any] = REGISTRIES[part]["registry"]
+    registries = {"task": TASK_REGISTRY, "model": ARCH_MODEL_REGISTRY}
+    registry: Mapping[str, Any] = registries[part] if part in registries else REGISTRIES[part]["registry"]
     return registry
 
 

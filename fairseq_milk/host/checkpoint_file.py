@@ -108,7 +108,7 @@ _PythonUnpickler: Any = vars(pickle)["_Unpickler"]  # the one in Python, of whic
 class DataPickle:
     """Python's pickle restricted to the same names, for an older torch."""
 
-    class Unpickler(_PythonUnpickler):  # type: ignore[misc]
+    class Unpickler(_PythonUnpickler):
         dispatch = dict(_PythonUnpickler.dispatch)
 
         def find_class(self, module: str, name: str) -> Any:
@@ -136,6 +136,6 @@ def load_with_data_pickle(content: bytes) -> Any:
     """The two halves of an older `torch.load`, called one by one: the whole of 1.13 ignores its `pickle_module`."""
     torch_files, file = torch.serialization, io.BytesIO(content)
     if not torch_files._is_zipfile(file):
-        return torch_files._legacy_load(file, "cpu", DataPickle, encoding="utf-8")
+        return torch_files._legacy_load(file, "cpu", DataPickle, encoding="utf-8")  # type: ignore[no-untyped-call]
     with torch_files._open_zipfile_reader(file) as records:
-        return torch_files._load(records, "cpu", DataPickle, encoding="utf-8")
+        return torch_files._load(records, "cpu", DataPickle, encoding="utf-8")  # type: ignore[no-untyped-call]

@@ -39,7 +39,7 @@ def load_checkpoint_to_cpu(
     path: str, arg_overrides: Optional[Dict[str, Any]] = None, load_on_all_ranks: bool = False
 ) -> Dict[str, Any]:
     """fairseq's function of this name: the state of a checkpoint, as data, with a configuration to build from."""
-    state = read_checkpoint(_local_path(path, load_on_all_ranks))
+    state: Dict[str, Any] = read_checkpoint(_local_path(path, load_on_all_ranks))
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of hydra, about the defaults of fairseq

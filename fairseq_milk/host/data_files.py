@@ -1,37 +1,70 @@
-"""Are the files of `fairseq-preprocess` whole?  fairseq maps them to memory and stumbles over what is not there."""
+"""Are the files of `fairseq-preprocess` whole?  fairseq maps them to memory and stumbles over what is damaged."""
 
 import os
 import re
 import struct
-from typing import List
+from typing import List, Mapping, Tuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from ..console.errors import UserError
 
 MAGIC = b"MMIDIDX\x00\x00"
+OTHER_MAGIC = (b"TNTIDX\x00\x00", b"HUFFIDX\x00\x00")  # of other --dataset-impl, which fairseq checks itself
 HEADER = struct.Struct("<9sQBQ")  # magic, version, type of a token, sentences
-ITEM_SIZES = {1: 1, 2: 1, 3: 2, 4: 4, 5: 8, 8: 2, 9: 4, 10: 8}  # bytes of each type of whole numbers
+VERSION = 1
+TYPES = {1: "u1", 2: "i1", 3: "<i2", 4: "<i4", 5: "<i8", 8: "<u2", 9: "<u4", 10: "<u8"}
+BLOCK = 1 << 24  # tokens that are looked at at once
 
 
-def check_data_files(folder: str, split: str, combine: bool) -> None:
-    """UserError for the first index or data file of a split that has been cut.  combine: train, train1, train2, ..."""
+def check_data_files(folder: str, split: str, combine: bool, dictionaries: Mapping[str, int] = {}) -> None:
+    """UserError for the first index or data file of a split that is not as fairseq-preprocess writes it.
+
+    combine: train, train1, train2, ...  dictionaries: the number of words of each language; where it is given, a token
+    beyond it is found too.  A damaged token that is another word of the dictionary cannot be told.
+    """
     for prefix in prefixes(folder, split, combine):
         with open(f"{prefix}.idx", "rb") as index:
-            header = index.read(HEADER.size)
-            if not header.startswith(MAGIC):
-                continue  # of another --dataset-impl, or none: fairseq says so
-            if len(header) < HEADER.size:
-                raise cut(f"{prefix}.idx")
-            _, _, kind, sentences = HEADER.unpack(header)
-            if index.seek(0, os.SEEK_END) < HEADER.size + 12 * sentences:
-                raise cut(f"{prefix}.idx")
-            if sentences == 0 or kind not in ITEM_SIZES:
-                continue
-            index.seek(HEADER.size + 4 * (sentences - 1))  # lengths of 4 bytes, then places of 8
-            (length,) = struct.unpack("<i", index.read(4))
-            index.seek(HEADER.size + 12 * sentences - 8)
-            (place,) = struct.unpack("<q", index.read(8))
-        if os.path.getsize(f"{prefix}.bin") < place + length * ITEM_SIZES[kind]:
+            content = index.read()
+        if content.startswith(OTHER_MAGIC):
+            continue
+        kind, lengths, places = read_index(f"{prefix}.idx", content)
+        tokens = int(lengths.sum(dtype=np.int64))
+        if os.path.getsize(f"{prefix}.bin") < tokens * kind.itemsize:
             raise cut(f"{prefix}.bin")
+        if os.path.getsize(f"{prefix}.bin") > tokens * kind.itemsize:
+            raise damaged(f"{prefix}.bin", f"it has more than {tokens} tokens")
+        if lengths.min(initial=0) < 0 or not np.array_equal(places, (lengths.cumsum() - lengths) * kind.itemsize):
+            raise damaged(f"{prefix}.idx", "its sentences do not follow one another")
+        language = prefix.rpartition(".")[2]
+        if language in dictionaries and tokens:
+            check_tokens(f"{prefix}.bin", kind, dictionaries[language])
+
+
+def read_index(path: str, content: bytes) -> Tuple["np.dtype[np.int64]", NDArray[np.int64], NDArray[np.int64]]:
+    """The type of the tokens, and the length and the place of each sentence."""
+    if not content.startswith(MAGIC):
+        raise damaged(path, "it does not begin like an index")
+    if len(content) < HEADER.size:
+        raise cut(path)
+    _, version, kind, sentences = HEADER.unpack_from(content)
+    if version != VERSION or kind not in TYPES:
+        raise damaged(path, f"version {version}, tokens of type {kind}")
+    if len(content) < HEADER.size + 12 * sentences:
+        raise cut(path)
+    if len(content) > HEADER.size + 12 * sentences:
+        raise damaged(path, f"it has more than {sentences} sentences")
+    lengths = np.frombuffer(content, "<i4", sentences, HEADER.size).astype(np.int64)
+    return np.dtype(TYPES[kind]), lengths, np.frombuffer(content, "<i8", sentences, HEADER.size + 4 * sentences)
+
+
+def check_tokens(path: str, kind: "np.dtype[np.int64]", words: int) -> None:
+    tokens = np.memmap(path, kind, "r")
+    for start in range(0, len(tokens), BLOCK):
+        block = tokens[start : start + BLOCK]
+        if block.min() < 0 or block.max() >= words:
+            raise damaged(path, f"it has words beyond the {words} of the dictionary")
 
 
 def prefixes(folder: str, split: str, combine: bool) -> List[str]:
@@ -42,3 +75,7 @@ def prefixes(folder: str, split: str, combine: bool) -> List[str]:
 
 def cut(path: str) -> UserError:
     return UserError(f"{path} is only a part of what fairseq-preprocess has written: run it again")
+
+
+def damaged(path: str, how: str) -> UserError:
+    return UserError(f"{path} is not as fairseq-preprocess writes it ({how}): run it again, with these dictionaries")

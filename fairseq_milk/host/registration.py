@@ -6,7 +6,14 @@ import logging
 from typing import Iterator
 
 # Each registers its classes when it is imported.  They are named as text, because they import this package themselves.
-MODULES = ("criterions", "models.milk_rnmt", "optim", "scoring.scorer", "tasks.simultaneous_translation")
+MODULES = (
+    "criterions",
+    "models.milk_rnmt",
+    "models.milk_transformer",
+    "optim",
+    "scoring.scorer",
+    "tasks.simultaneous_translation",
+)
 
 _registered = False
 
@@ -18,12 +25,13 @@ def register() -> None:
         return
     with _without_speech_warning():
         import fairseq.tasks  # noqa: F401
-    from . import amp_optimizer, checkpoint_reading, checkpoint_writing, command_line
+    from . import amp_optimizer, checkpoint_reading, checkpoint_writing, command_line, precision
 
     amp_optimizer.install()
     checkpoint_reading.install()
     checkpoint_writing.install()
     command_line.install()
+    precision.install()
     package = __name__.partition(".")[0]
     for module in MODULES:
         importlib.import_module(f"{package}.{module}")

@@ -54,7 +54,7 @@ def load_checkpoint(checkpoint: str, data: str, text: "TextOptions", device: str
     moses: Optional[Any] = None
     if text.tokenizer is not None:
         moses = build_moses(task, text.moses_no_dash_splits, text.moses_no_escape)
-    source, target = load_words(task, data, text.bpe_codes, moses)
+    source, target = load_words(task, data, text.bpe_codes, moses, text.sentencepiece_model)
     return Translator(CheckpointModel(model, describe(model, languages)), source, target, languages)
 
 

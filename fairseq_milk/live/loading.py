@@ -11,6 +11,7 @@ class TextOptions(NamedTuple):
     """How the text of a checkpoint's training data was made.  An exported folder knows it itself."""
 
     bpe_codes: Optional[str] = None  # of subword-nmt; None: the *codes* file in the data directory, if there are @@
+    sentencepiece_model: Optional[str] = None  # None: the *.model file in the data directory, if there are pieces
     tokenizer: Optional[str] = None  # "moses" or None
     moses_no_dash_splits: bool = False
     moses_no_escape: bool = False
@@ -29,7 +30,7 @@ def load(
     """
     path = os.fspath(path)
     if os.path.isdir(path):
-        raise UserError(f"{path} is a folder, not a checkpoint")
+        return load_folder(path, device)
     if not os.path.exists(path):
         raise UserError(f"there is no {'exported model or ' if data is None else ''}checkpoint {path}")
     if data is None:
@@ -37,3 +38,14 @@ def load(
     from .checkpoint import load_checkpoint  # torch and fairseq
 
     return load_checkpoint(path, os.fspath(data), text or TextOptions(), device)
+
+
+def load_folder(path: str, device: str) -> Translator:
+    """An exported model, which runs on the CPU."""
+    if device != "cpu":
+        raise UserError(f"an exported model runs on the CPU, not on {device}: --device is for a checkpoint")
+    try:
+        from .exported import load_exported
+    except ImportError as error:
+        raise UserError(f"an exported model needs numpy and onnxruntime: {error}") from error
+    return load_exported(path)

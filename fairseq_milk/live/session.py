@@ -42,7 +42,16 @@ class Translation(NamedTuple):
 
 
 class Session:
-    """Push words, then `end` once.  A session belongs to one thread; a translator may have many at once."""
+    """Push words, then `end` once.  A session belongs to one thread; a translator may have many at once.
+
+    >>> session = translator.session(k=2)                               # a toy: word for word
+    >>> session.push("er"), session.push("hat")
+    ([], [Piece(text='he', delay=2, words=2)])
+    >>> session.end()
+    [Piece(text=' has', delay=3, words=2)]
+    >>> [f"{event.action} {event.text}" for event in session.schedule]
+    ['READ er', 'READ hat', 'WRITE he', 'READ </s>', 'WRITE has']
+    """
 
     def __init__(self, session: TokenSession, source: SourceWords, target: TargetText) -> None:
         self._session, self._source, self._target = session, source, target.begin()
@@ -50,8 +59,13 @@ class Session:
         self.schedule: List[Event] = []
         self.source: List[str] = []
         self.written: List[Written] = []  # EOS included
-        self.text = ""
+        self._text: List[str] = []
         self.words = 0  # source words read
+
+    @property
+    def text(self) -> str:
+        """The translation so far."""
+        return "".join(self._text)
 
     @property
     def done(self) -> bool:
@@ -104,7 +118,7 @@ class Session:
             return []
         self.schedule.append(Event(WRITE, text.strip(), tuple(self._waiting)))
         self._waiting = []
-        self.text += text
+        self._text.append(text)
         return [Piece(text, written.delay, self.words)]
 
     def _symbol(self, token: int) -> str:

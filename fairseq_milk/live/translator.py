@@ -1,6 +1,6 @@
 """A model with its text processing: the interface of everything that translates live."""
 
-from typing import Any, Dict, Iterable, Iterator, NamedTuple, Protocol
+from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Protocol
 
 from ..generation.schedule import TokenSession
 from ..text.words import SourceWords, TargetText
@@ -28,6 +28,16 @@ class Translator:
     """Translates text, or words as they arrive; any number of sessions at once, from any thread.
 
     knobs: what a session may be told, by name, with its default and range.
+
+    >>> translation = translator.translate("er hat das buch gelesen")   # a toy: word for word, wait-3
+    >>> translation.text, translation.delays
+    ('he has the book read', [3, 4, 5, 6, 6, 6])
+    >>> round(translation.latency.DAL, 2)
+    3.0
+    >>> [piece.text for piece in translator.stream(["er", "hat", "das"], k=1)]
+    ['he', ' has', ' the']
+    >>> translator.knobs["k"].default
+    3
     """
 
     def __init__(self, model: Model, source: SourceWords, target: TargetText, languages: Languages) -> None:
@@ -35,12 +45,25 @@ class Translator:
         self.languages = languages
         self.mechanism, self.description, self.knobs = model.mechanism, model.description, model.knobs
 
+    @property
+    def source_symbols(self) -> List[str]:
+        """The tokens of the source side, in order."""
+        return list(self._source.dictionary.symbols)
+
+    @property
+    def target_symbols(self) -> List[str]:
+        return list(self._target.dictionary.symbols)
+
     def __repr__(self) -> str:
         return f"<Translator {self.description}>"
 
     def session(self, **knobs: Any) -> Session:
         """A new sentence.  knobs: by name, those of `self.knobs`; the others keep their defaults."""
-        return Session(self._model.begin(settings(self.knobs, knobs)), self._source, self._target)
+        return Session(self.token_session(**knobs), self._source, self._target)
+
+    def token_session(self, **knobs: Any) -> TokenSession:
+        """A new sentence of the model's own tokens, by number."""
+        return self._model.begin(settings(self.knobs, knobs))
 
     def stream(self, words: Iterable[str], **knobs: Any) -> Iterator[Piece]:
         """The pieces of one sentence, each as soon as it is decided; a word is taken only when it is needed."""

@@ -1,7 +1,7 @@
-"""The options of `milk_rnmt`.  The defaults are the paper's; the README lists those that the paper does not fix."""
+"""The options of the models.  Those of `milk_rnmt` are the paper's by default; the README lists what it leaves open."""
 
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import Any, Tuple, Type, TypeVar
 
 import torch
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
@@ -16,25 +16,16 @@ PRODUCT_PRECISIONS = {"float32": None, "bf16": torch.bfloat16}
 SLOWEST = 1e-9  # a rate below it would be 0 in float32
 
 
+Config = TypeVar("Config", bound="SimultaneousConfig")
+Sizes = Tuple[int, int, int]  # of queries, source states and energies
+
+
 @dataclass
-class MilkRNMTConfig(FairseqDataclass):
+class SimultaneousConfig(FairseqDataclass):
+    """What the models have in common: the mechanism, its schedule, and the precision of products."""
+
     attention: ChoiceEnum(list(ATTENTIONS)) = field(  # type: ignore[valid-type]
         default="milk", metadata={"help": "attention mechanism"}
-    )
-    encoder_layers: int = field(default=6, metadata={"help": "LSTM layers of the encoder"})
-    decoder_layers: int = field(default=8, metadata={"help": "LSTM layers of the decoder"})
-    embed_dim: int = field(default=512, metadata={"help": "size of the word embeddings"})
-    embed_pace: float = field(
-        default=1.0,
-        metadata={"help": "how much faster than the other parameters the embeddings learn; 16 suits a small corpus"},
-    )
-    hidden_size: int = field(default=512, metadata={"help": "units of each LSTM layer"})
-    energy_dim: int = field(default=512, metadata={"help": "hidden units of the attention energies"})
-    dropout: float = field(
-        default=0.2, metadata={"help": "dropout of embeddings and LSTM outputs (never of states or the context)"}
-    )
-    encoder_bidirectional: bool = field(
-        default=False, metadata={"help": "bidirectional encoder; reads the whole source, so soft attention only"}
     )
     share_all_embeddings: bool = field(
         default=False, metadata={"help": "one embedding for source, target and output layer (joined dictionary)"}
@@ -42,10 +33,6 @@ class MilkRNMTConfig(FairseqDataclass):
     share_decoder_input_output_embed: bool = field(
         default=False, metadata={"help": "one embedding for target and output layer"}
     )
-    output_nonlinearity: bool = field(
-        default=False, metadata={"help": "h = sigmoid(o) tanh(c) as in PyTorch instead of RNMT+'s h = sigmoid(o) c"}
-    )
-    cell_clip: float = field(default=10.0, metadata={"help": "clip LSTM cells to +- this value; 0 does not clip"})
     noise: float = field(
         default=4.0, metadata={"help": "n, standard deviation of the noise on the monotonic energies in training"}
     )
@@ -71,7 +58,6 @@ class MilkRNMTConfig(FairseqDataclass):
     chunk_size: int = field(default=8, metadata={"help": "tokens that MoChA's soft head sees"})
     wait_k: int = field(default=6, metadata={"help": "source tokens that wait-k reads first"})
     emission_rate: float = field(default=1.0, metadata={"help": "target tokens that wait-k writes per source token"})
-
     product_precision: ChoiceEnum(list(PRODUCT_PRECISIONS)) = field(  # type: ignore[valid-type]
         default="float32",
         metadata={
@@ -81,7 +67,7 @@ class MilkRNMTConfig(FairseqDataclass):
     )
 
     @classmethod
-    def read(cls, cfg: Any) -> "MilkRNMTConfig":
+    def read(cls: Type[Config], cfg: Any) -> Config:
         """From fairseq's configuration.  An option newer than the checkpoint it comes from gets its default."""
         merged = merge_with_parent(cls(), cfg, remove_missing=True)
         options = cls(**{f.name: getattr(merged, f.name) for f in fields(cls) if f.name != "_name"})
@@ -93,11 +79,9 @@ class MilkRNMTConfig(FairseqDataclass):
     def products(self) -> ProductPrecision:
         return ProductPrecision(PRODUCT_PRECISIONS[self.product_precision])
 
-    def attention_options(self, products: ProductPrecision) -> AttentionOptions:
+    def schedule_options(self, sizes: Sizes, products: ProductPrecision) -> AttentionOptions:
         return AttentionOptions(
-            query_dim=self.hidden_size,
-            memory_dim=self.hidden_size,
-            energy_dim=self.energy_dim,
+            *sizes,
             noise=self.noise,
             noise_ramp=self.noise_ramp,
             energy_bias=self.energy_bias,
@@ -112,12 +96,6 @@ class MilkRNMTConfig(FairseqDataclass):
 
     def check(self) -> None:
         """Refuse what cannot work, before any data is read."""
-        for name in ("encoder_layers", "decoder_layers", "embed_dim", "hidden_size", "energy_dim"):
-            most = DEEPEST if name.endswith("layers") else WIDEST
-            require(getattr(self, name) >= 1, name, getattr(self, name), "must be at least 1")
-            require(getattr(self, name) <= most, name, getattr(self, name), f"must be at most {most}")
-        require(0 <= self.dropout < 1, "dropout", self.dropout, "must be at least 0 and below 1")
-        require(0 <= self.cell_clip < float("inf"), "cell_clip", self.cell_clip, "must be 0 or a positive number")
         require(0 <= self.noise < float("inf"), "noise", self.noise, "must be 0 or a positive number")
         require(self.noise_ramp >= 0, "noise_ramp", self.noise_ramp, "must be 0 or a number of updates")
         require(abs(self.energy_bias) < float("inf"), "energy_bias", self.energy_bias, "must be a finite number")
@@ -127,8 +105,92 @@ class MilkRNMTConfig(FairseqDataclass):
         require(self.chunk_size >= 1, "chunk_size", self.chunk_size, "must be at least 1")
         require(self.wait_k >= 1, "wait_k", self.wait_k, "must be at least 1")
         check_numbers({f.name: getattr(self, f.name) for f in fields(self)})
+
+    def check_sizes(self, *names: str) -> None:
+        for name in names:
+            most = DEEPEST if name.endswith("layers") else WIDEST
+            require(getattr(self, name) >= 1, name, getattr(self, name), "must be at least 1")
+            require(getattr(self, name) <= most, name, getattr(self, name), f"must be at most {most}")
+
+
+@dataclass
+class MilkRNMTConfig(SimultaneousConfig):
+    encoder_layers: int = field(default=6, metadata={"help": "LSTM layers of the encoder"})
+    decoder_layers: int = field(default=8, metadata={"help": "LSTM layers of the decoder"})
+    embed_dim: int = field(default=512, metadata={"help": "size of the word embeddings"})
+    embed_pace: float = field(
+        default=1.0,
+        metadata={"help": "how much faster than the other parameters the embeddings learn; 16 suits a small corpus"},
+    )
+    hidden_size: int = field(default=512, metadata={"help": "units of each LSTM layer"})
+    energy_dim: int = field(default=512, metadata={"help": "hidden units of the attention energies"})
+    dropout: float = field(
+        default=0.2, metadata={"help": "dropout of embeddings and LSTM outputs (never of states or the context)"}
+    )
+    encoder_bidirectional: bool = field(
+        default=False, metadata={"help": "bidirectional encoder; reads the whole source, so soft attention only"}
+    )
+    output_nonlinearity: bool = field(
+        default=False, metadata={"help": "h = sigmoid(o) tanh(c) as in PyTorch instead of RNMT+'s h = sigmoid(o) c"}
+    )
+    cell_clip: float = field(default=10.0, metadata={"help": "clip LSTM cells to +- this value; 0 does not clip"})
+
+    def attention_options(self, products: ProductPrecision) -> AttentionOptions:
+        return self.schedule_options((self.hidden_size, self.hidden_size, self.energy_dim), products)
+
+    def check(self) -> None:
+        self.check_sizes("encoder_layers", "decoder_layers", "embed_dim", "hidden_size", "energy_dim")
+        require(0 <= self.dropout < 1, "dropout", self.dropout, "must be at least 0 and below 1")
+        require(0 <= self.cell_clip < float("inf"), "cell_clip", self.cell_clip, "must be 0 or a positive number")
+        super().check()
         if self.encoder_bidirectional and self.attention != "soft":
             raise UserError(
                 f"--encoder-bidirectional reads the whole source before the first word is written, so it goes with "
                 f"--attention soft only, not with --attention {self.attention}"
             )
+
+
+@dataclass
+class MilkTransformerConfig(SimultaneousConfig):
+    """The base size of Vaswani et al. (2017)."""
+
+    encoder_layers: int = field(default=6, metadata={"help": "layers of the encoder"})
+    decoder_layers: int = field(default=6, metadata={"help": "layers of the decoder"})
+    embed_dim: int = field(default=512, metadata={"help": "size of embeddings and states"})
+    ffn_dim: int = field(default=2048, metadata={"help": "hidden units of the feed-forward layers"})
+    attention_heads: int = field(default=8, metadata={"help": "heads of every attention"})
+    embed_pace: float = field(
+        default=512**0.5,
+        metadata={"help": "how much faster than the other parameters the embeddings learn; the root of their size"},
+    )
+    dropout: float = field(default=0.1, metadata={"help": "dropout of embeddings, attention and layer outputs"})
+    schedule_heads: int = field(
+        default=1,
+        metadata={
+            "help": "schedules of a learned mechanism: 1 for all heads and layers, or --attention-heads, one for each "
+            "head of each layer; a token is written when all of them have stopped"
+        },
+    )
+    schedule_layer: int = field(
+        default=1,
+        metadata={
+            "help": "decoder layer, counted from 1, that decides if there is one schedule; the layers below it do not "
+            "look at the source"
+        },
+    )
+
+    def attention_options(self, products: ProductPrecision) -> AttentionOptions:
+        options = self.schedule_options((self.embed_dim, self.embed_dim, self.embed_dim), products)
+        return options._replace(heads=self.attention_heads, schedule_heads=self.schedule_heads)
+
+    def check(self) -> None:
+        self.check_sizes("encoder_layers", "decoder_layers", "embed_dim", "ffn_dim", "attention_heads")
+        require(0 <= self.dropout < 1, "dropout", self.dropout, "must be at least 0 and below 1")
+        heads, layers = self.attention_heads, self.decoder_layers
+        divides = f"must be a multiple of --attention-heads, which is {heads}"
+        require(self.embed_dim % heads == 0, "embed_dim", self.embed_dim, divides)
+        allowed = f"must be 1 or --attention-heads, which is {heads}"
+        require(self.schedule_heads in (1, heads), "schedule_heads", self.schedule_heads, allowed)
+        inside = f"must be a layer of the decoder, 1 to {layers}"
+        require(1 <= self.schedule_layer <= layers, "schedule_layer", self.schedule_layer, inside)
+        super().check()

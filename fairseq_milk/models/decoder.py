@@ -15,7 +15,7 @@ from fairseq.models import FairseqIncrementalDecoder
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
-from ..attention import Memory, build_attention
+from ..attention import Memory, SimultaneousAttention, build_attention
 from ..console.errors import UserError
 from ..functional.product import ProductPrecision
 from ..modules import LayerNormLSTM, LSTMState
@@ -78,6 +78,10 @@ class RNMTDecoder(FairseqIncrementalDecoder):
         shared = cfg.share_decoder_input_output_embed or cfg.share_all_embeddings
         self.output = OutputLayer(2 * cfg.hidden_size, len(dictionary), embedding if shared else None, products)
 
+    @property
+    def attentions(self) -> List[SimultaneousAttention]:
+        return [self.attention]
+
     # ---- teacher forcing ----------------------------------------------------------------------------------------
 
     def forward(
@@ -89,7 +93,8 @@ class RNMTDecoder(FairseqIncrementalDecoder):
         hard: Optional[bool] = None,
         **unused: Any,
     ) -> Tuple[Tensor, Dict[str, Tensor]]:
-        """prev_output_tokens: (B, I) -> logits (B, I, V) and {"attn": beta, "alpha": alpha, "src_lengths": |x|}.
+        """prev_output_tokens: (B, I) -> logits (B, I, V) and {"attn": beta, "alpha": alpha, "src_lengths": |x|},
+        and "alphas", (B, S, I, J): alpha of each of S schedules, here one.
 
         hard: the schedule decides (e > 0) instead of being expected; by default in evaluation, not in training.
         features_only: stop before the output layer, whose input is returned instead of the logits.
@@ -107,7 +112,8 @@ class RNMTDecoder(FairseqIncrementalDecoder):
         for index, layer in enumerate(self.upper, start=1):
             y = self._drop(layer(torch.cat((x, c), dim=-1))[0])
             x = x + y if index >= RESIDUAL_FROM else y
-        return torch.cat((x, c), dim=-1), {"attn": beta, "alpha": alpha, "src_lengths": encoder_out.lengths}
+        extra = {"attn": beta, "alpha": alpha, "alphas": alpha.unsqueeze(1), "src_lengths": encoder_out.lengths}
+        return torch.cat((x, c), dim=-1), extra
 
     def _schedule(self, y: Tensor, encoder_out: EncoderOut, hard: bool) -> Tuple[Tensor, Tensor, Tensor, Tensor]:
         """The sequential part.  y: (B, I, embed_dim) -> s, c: (B, I, hidden_size) and beta, alpha: (B, I, J)."""
@@ -166,14 +172,14 @@ class RNMTDecoder(FairseqIncrementalDecoder):
         if not keys:
             keys = dict(self.attention.remember(encoder_out.h, encoder_out.lengths).keys)
             self.set_incremental_state(incremental_state, "memory", keys)
-        return Memory(encoder_out.h, keys, encoder_out.lengths, self.attention.weights())  # type: ignore[arg-type]
+        return Memory(encoder_out.h, keys, encoder_out.lengths, self.attention.weights())
 
     def reorder_incremental_state(self, incremental_state: Dict[str, Any], new_order: Tensor) -> None:
         for name in ("decoder", "memory"):
             saved = self.get_incremental_state(incremental_state, name)
             if saved:
                 reordered = {key: x.index_select(0, new_order) for key, x in saved.items() if x is not None}
-                self.set_incremental_state(incremental_state, name, reordered)  # type: ignore[arg-type]
+                self.set_incremental_state(incremental_state, name, reordered)
 
     @property
     def upper(self) -> List[nn.Module]:

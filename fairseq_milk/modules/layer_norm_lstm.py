@@ -40,6 +40,7 @@ from typing import Any, List, NamedTuple, Optional, Tuple
 
 import torch
 import torch.nn as nn
+import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
@@ -282,7 +283,8 @@ class LayerNormLSTM(nn.Module):
         weights = self.products.operand(self.weight_x), self.products.operand(self.weight_h)
         parameters = (*weights, self.scale, self.bias)
         training = torch.is_grad_enabled()
-        h, h_last, c_last = _Layer.apply(x.transpose(0, 1), *state, pad, *parameters, self.options, training)
+        arguments = (x.transpose(0, 1), *state, pad, *parameters, self.options, training)
+        h, h_last, c_last = _Layer.apply(*arguments)  # type: ignore[no-untyped-call]
         return h.transpose(0, 1), LSTMState(h_last, c_last)
 
     def step(self, x: Tensor, state: Optional[LSTMState] = None) -> LSTMState:
@@ -290,6 +292,8 @@ class LayerNormLSTM(nn.Module):
         if torch.is_grad_enabled():
             return self.forward(x.unsqueeze(1), state)[1]
         state = self.zero_state(x.size(0)) if state is None else state
+        if torch.compiler.is_exporting():
+            return self._plain_step(x, state)
         weight_x, weight_h = self.products.operand(self.weight_x), self.products.operand(self.weight_h)
         wide, narrow = _at_least_float32(x.dtype), weight_h.dtype
         z = torch.mm(x.to(narrow), weight_x.t()).to(wide)
@@ -300,6 +304,18 @@ class LayerNormLSTM(nn.Module):
         scale, bias = self.scale.to(wide), self.bias.to(wide)
         h, after = _step_forward(z.view(-1, 4, self.hidden_size), state.c.to(wide), scale, bias, self.options)
         return LSTMState(h.to(x.dtype), after.c)
+
+    def _plain_step(self, x: Tensor, state: LSTMState) -> LSTMState:
+        """The same in a few operations that change nothing in place, of which a traced graph consists."""
+        options, wide = self.options, _at_least_float32(x.dtype)
+        z = self.products.linear(x, self.weight_x) + self.products.linear(state.h, self.weight_h)
+        n = F.layer_norm(z.to(wide).view(-1, 4, self.hidden_size), (self.hidden_size,), eps=options.eps)
+        gates = n * self.scale.to(wide) + self.bias.to(wide)
+        i, f, o = gates[:, 1:].sigmoid().unbind(1)
+        c = f * state.c.to(wide) + i * gates[:, 0].tanh()
+        if options.cell_clip > 0:
+            c = c.clamp(-options.cell_clip, options.cell_clip)
+        return LSTMState((o * (c.tanh() if options.output_nonlinearity else c)).to(x.dtype), c)
 
     def loop(self, known: Tensor) -> "LSTMLoop":
         """known: (B, T, K), the first K of the D input features at every step; the others are fed step by step."""
@@ -399,11 +415,12 @@ class LSTMLoop:
         projected = lstm.products.linear(known.transpose(0, 1), lstm.weight_x[:, :k])
         if torch.is_grad_enabled():
             self.inputs = []
-            projected = _Recurrent.apply(projected, weight, self.inputs)
+            projected = _Recurrent.apply(projected, weight, self.inputs)  # type: ignore[no-untyped-call]
         self.projected = iter(projected.unbind(0))
 
     def step(self, fed: Tensor, state: Optional[LSTMState] = None) -> LSTMState:
         lstm = self.lstm
         state = lstm.zero_state(fed.size(0)) if state is None else state
         parameters = (self.weight, lstm.scale, lstm.bias)
-        return LSTMState(*_LoopStep.apply(next(self.projected), fed, *state, *parameters, lstm.options, self.inputs))
+        arguments = (next(self.projected), fed, *state, *parameters, lstm.options, self.inputs)
+        return LSTMState(*_LoopStep.apply(*arguments))  # type: ignore[no-untyped-call]

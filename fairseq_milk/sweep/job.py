@@ -69,7 +69,9 @@ class Job:
             return f"{self.run.name} decoding"
         status = self.reader.poll()
         if status is None:
-            return f"{self.run.name} starting"
+            first = self.run.argument("--log-interval") or "100"
+            began = f"training, figures from update {first} on"
+            return f"{self.run.name} {began if self.reader.began else 'starting'}"
         updates, epochs = limits(self.run)
         where = f"update {status.update}/{updates:.0f}" if updates else f"update {status.update}"
         where += f" epoch {status.epoch:.1f}/{epochs:.0f}" if epochs else ""
@@ -111,9 +113,12 @@ def _record(settings: Any, seconds: float) -> Any:
 def spent_before(run: Run) -> float:
     """Seconds that earlier attempts at the training took, each until the last sign of life in its log."""
     clock, log = read_json(run.folder / "clock.json"), run.folder / "train.log"
-    if clock is None or not log.exists():
+    try:
+        last = min(log.stat().st_mtime, time.time())  # the clock of a file server may be ahead of ours
+        spent = float(clock["spent"]) + max(0.0, last - float(clock["since"]))
+    except (OSError, LookupError, ArithmeticError, TypeError, ValueError):  # it is not there, or not ours
         return 0.0
-    return float(clock["spent"]) + max(0.0, log.stat().st_mtime - float(clock["since"]))
+    return spent if 0 <= spent < math.inf else 0.0
 
 
 def clear(run: Run) -> None:
@@ -158,7 +163,7 @@ def _is_sound(path: Path) -> bool:
     try:
         with zipfile.ZipFile(path) as archive:
             return archive.testzip() is None
-    except (OSError, zipfile.BadZipFile):
+    except Exception:  # what zipfile raises for damaged files is of many kinds
         return False
 
 

@@ -4,6 +4,7 @@ import shlex
 from pathlib import Path
 from typing import List, Sequence
 
+from ..console.errors import UserError
 from ..console.processes import shell_line
 from .runs import Run, with_predecessors
 from .spec import Spec
@@ -34,6 +35,9 @@ def slurm_script(runs: Sequence[Run], spec: Spec, task: Sequence[str], script: P
     missing.sort(key=depth)
     if not missing:
         return ""
+    for path in (script, *map(Path, task)):
+        if not str(path).isprintable():  # a line break would end a comment
+            raise UserError(f"{str(path)!r} cannot be written into a SLURM script: it has control characters")
     array: Options = {"job-name": spec.name, "array": f"0-{len(missing) - 1}", "ntasks": 1, "requeue": True}
     return SCRIPT.format(
         name=spec.name,

@@ -37,6 +37,9 @@ milk-latency-weight=0.1-s1.  `after` starts the training from the model of anoth
 `model` trains nothing: the models of another system, all of its grid or one point of it, are decoded in another way;
 `grid` then holds options of fairseq-generate.
 
+A value is a value: it cannot begin with '-' unless it is a number, and gives no other option.  Nevertheless a sweep
+file is to be trusted like a script: its options decide what fairseq reads, writes and builds.
+
 --task simultaneous_translation and --log-format json are given unless the file has others.  Relative paths, also those
 in options, are relative to the file.  Every mistake in the file is a UserError with file and key, before work starts.
 """

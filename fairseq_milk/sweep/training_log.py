@@ -1,9 +1,12 @@
 """The statistics that a training writes to its log, read while it grows."""
 
 import json
+import math
 import time
 from pathlib import Path
 from typing import Any, Dict, NamedTuple, Optional, Tuple
+
+BEGAN = "Start iterating over samples"  # in fairseq's log before the first update
 
 
 class Status(NamedTuple):
@@ -23,6 +26,7 @@ class LogReader:
         self.offset = path.stat().st_size if path.exists() else 0
         self.first: Optional[Tuple[Status, float]] = None  # and when it was seen
         self.last: Optional[Tuple[Status, float]] = None
+        self.began = False  # updates are made; fairseq gives figures every --log-interval of them
 
     def poll(self) -> Optional[Status]:
         """The last status there is."""
@@ -35,6 +39,7 @@ class LogReader:
         complete = new.rfind(b"\n") + 1
         self.offset += complete
         for line in new[:complete].decode("utf-8", errors="replace").splitlines():
+            self.began = self.began or BEGAN in line
             status = parse(line)
             if status is not None:
                 self.last = status, time.monotonic()
@@ -50,6 +55,7 @@ def parse(line: str) -> Optional[Status]:
     try:
         figures: Dict[str, Any] = json.loads(text)
         update, epoch = int(figures["num_updates"]), float(figures["update"])
-        return Status(update, epoch, float(figures["loss"]), float(figures.get("dal", "nan")))
-    except (ValueError, KeyError):
+        loss, dal = float(figures["loss"]), float(figures.get("dal", "nan"))
+    except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError):
         return None
+    return Status(update, epoch, loss, dal) if math.isfinite(epoch) else None

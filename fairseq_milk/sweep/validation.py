@@ -14,6 +14,9 @@ Options = Mapping[str, Value]
 
 LONGEST = 200  # name of a folder; most file systems take 255
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+=,-]*")  # safe as the name of a folder, in a shell and in a pattern
+OPTION = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
+NEGATIVE = re.compile(r"-\d+|-\d*\.\d+")  # what argparse takes for a number and not for an option
+MOST_POINTS = 10_000  # of a grid
 
 
 def as_text(value: Value) -> str:
@@ -71,9 +74,11 @@ class Location(NamedTuple):
             raise self.wrong(f"a list of whole numbers is expected here, got {_kind(value)}")
         for seed in value:
             if not isinstance(seed, int) or isinstance(seed, bool) or not 0 <= seed < 2**31:
-                raise self.wrong(f"a seed is a whole number from 0 to 2147483647, got {seed!r}")
+                raise self.wrong(f"a seed is a whole number from 0 to 2147483647, got {_kind(seed)}")
         if len(set(value)) < len(value):
-            raise self.wrong(f"a seed is there twice: {value}")
+            raise self.wrong("a seed is there twice")
+        if len(value) > MOST_POINTS:
+            raise self.wrong(f"there are {len(value)} seeds, at most {MOST_POINTS} are possible")
         return tuple(value)
 
     def options(self, value: Any, taken: Mapping[str, str]) -> Dict[str, Value]:
@@ -112,6 +117,9 @@ class Location(NamedTuple):
                 raise place.wrong(f"a list of values is expected here, got {_kind(values)}")
             for option in values:
                 place.name(f"{name}={as_text(place._value(option))}")
+        points = math.prod(map(len, found.values()))
+        if points > MOST_POINTS:
+            raise self.wrong(f"the grid has {points} points, at most {MOST_POINTS} are possible")
         return [dict(zip(found, point)) for point in itertools.product(*found.values())]
 
     def _option(self, name: str, taken: Mapping[str, str]) -> None:
@@ -119,8 +127,8 @@ class Location(NamedTuple):
             raise self.wrong(f"'{name}' cannot be given: {taken[name]}")
         if name.startswith("-"):
             raise self.wrong(f"write '{name.lstrip('-')}' for the option {name}")
-        if not NAME.fullmatch(name):
-            raise self.wrong(f"{name!r} is not an option")
+        if not OPTION.fullmatch(name):
+            raise self.wrong(f"{name[:60]!r} is not an option")
 
     def _value(self, value: Any) -> Value:
         if isinstance(value, list):
@@ -130,7 +138,9 @@ class Location(NamedTuple):
         if isinstance(value, float) and not math.isfinite(value):
             raise self.wrong(f"a finite number is expected here, got {value}")
         if isinstance(value, str) and (not value or "\0" in value):
-            raise self.wrong(f"a text with something in it is expected here, got {value!r}")
+            raise self.wrong(f"a text with something in it is expected here, got {value[:60]!r}")
+        if as_text(value).startswith("-") and not NEGATIVE.fullmatch(as_text(value)):
+            raise self.wrong(f"{as_text(value)[:60]!r} cannot be a value: fairseq would take it for an option")
         return value
 
 

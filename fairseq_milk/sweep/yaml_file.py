@@ -6,17 +6,28 @@ the learning rate 1e-3 is text.
 
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, Dict
 
 import yaml
 
 from ..console.errors import UserError
+
+LARGEST = 1 << 20  # bytes of a file
+MOST = 100_000  # values in it, counted where they are used: a few lines of aliases can stand for billions
 
 
 class _Loader(yaml.SafeLoader):
     """Plain data only: no tag makes an object."""
 
     yaml_implicit_resolvers: Any = {}
+
+    def get_single_node(self) -> Any:
+        node = super().get_single_node()
+        if node is not None and _count(node, {}) > MOST:
+            raise yaml.constructor.ConstructorError(
+                None, None, f"it stands for more than {MOST} values", node.start_mark
+            )
+        return node
 
     def compose_mapping_node(self, anchor: Any) -> Any:
         """Here the keys are still those that were written; later `<<` has added others."""
@@ -40,10 +51,31 @@ for _tag, _pattern, _first in (
     _Loader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(f"^(?:{_pattern})$"), _first)
 
 
+def _count(node: Any, counted: Dict[int, int]) -> int:
+    """How many values a node stands for, aliases included; counted: those that are known, by their node."""
+    if id(node) in counted:
+        if not counted[id(node)]:
+            raise yaml.constructor.ConstructorError(None, None, "it contains itself", node.start_mark)
+        return counted[id(node)]
+    counted[id(node)] = 0
+    parts = [part for item in node.value for part in (item if isinstance(item, tuple) else (item,))]
+    inside = 0 if isinstance(node, yaml.ScalarNode) else sum(_count(part, counted) for part in parts)
+    counted[id(node)] = min(1 + inside, MOST + 1)
+    return counted[id(node)]
+
+
 def read_yaml(path: Path) -> Any:
-    """What is in the file; UserError with file and line if it is not YAML."""
+    """What is in the file; UserError with file and line if it is not YAML, or too much."""
     try:
-        return yaml.load(path.read_text(encoding="utf-8"), _Loader)
+        if path.exists() and not path.is_file() and not path.is_dir():  # a pipe or a device may never end
+            raise UserError(f"{path} is not a file")
+        with open(path, "rb") as file:
+            content = file.read(LARGEST + 1)
+        if len(content) > LARGEST:
+            raise UserError(f"{path} is not the file of a sweep: it has more than {LARGEST} bytes")
+        return yaml.load(content.decode("utf-8"), _Loader)
+    except UserError:
+        raise
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:

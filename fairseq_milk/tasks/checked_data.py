@@ -26,7 +26,8 @@ class CheckedTranslationTask(TranslationTask):
             raise UserError(f"there is no data directory {data}: run fairseq-preprocess --destdir {data} first")
         if cfg.source_lang is None and infer_language_pair(data)[0] is None:
             raise UserError(f"there is no data set in {data}: run fairseq-preprocess, or give the languages, -s and -t")
-        return super().setup_task(cfg, **kwargs)
+        task: CheckedTranslationTask = super().setup_task(cfg, **kwargs)
+        return task
 
     @classmethod
     def load_dictionary(cls, filename: str) -> QuickDictionary:
@@ -39,9 +40,11 @@ class CheckedTranslationTask(TranslationTask):
         return dictionary
 
     def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **kwargs: Any) -> None:
+        languages = {self.cfg.source_lang: self.source_dictionary, self.cfg.target_lang: self.target_dictionary}
+        words = {str(language): len(dictionary) for language, dictionary in languages.items()}
         try:
             for folder in utils.split_paths(self.cfg.data):
-                check_data_files(folder, split, combine)
+                check_data_files(folder, split, combine, words)
             super().load_dataset(split, epoch, combine, **kwargs)
         except UserError:
             raise

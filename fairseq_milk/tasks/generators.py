@@ -39,7 +39,7 @@ def choose_generator(
     search = search_asked(models, args, beam)
     if streaming and search:
         raise UserError(search)
-    options = _options(args, cfg)  # refuses limits that fairseq would stumble over
+    options = generation_options(args, cfg)  # refuses limits that fairseq would stumble over
     if search or attention is None:
         return beam_search(models, args, **_aligned(extra, args) if attention is not None else extra)
     return SimultaneousGenerator(
@@ -52,7 +52,7 @@ def choose_generator(
     )
 
 
-def _options(args: Any, cfg: Any) -> DecodingOptions:
+def generation_options(args: Any, cfg: Any) -> DecodingOptions:
     defaults = DecodingOptions()
     return decoding_options(
         cfg,

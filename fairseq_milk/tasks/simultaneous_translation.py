@@ -16,6 +16,8 @@ from omegaconf import II
 
 from ..console.errors import UserError
 from ..console.files import require_text
+from ..criterions.latency_augmented import NAME as LATENCY_AUGMENTED
+from ..criterions.latency_augmented import LatencyAugmentedCriterion
 from ..generation import DecodingKnobs, DecodingOptions, attention_of, full_read
 from ..generation.knobs import check_knobs
 from ..host.allowed_parts import require_our_model
@@ -48,6 +50,7 @@ class SimultaneousTranslationConfig(TranslationConfig, DecodingKnobs):
 @register_task("simultaneous_translation", dataclass=SimultaneousTranslationConfig)
 class SimultaneousTranslationTask(CheckedTranslationTask):
     cfg: SimultaneousTranslationConfig
+    learns_schedule = False  # the model that was built last has a learned head
 
     recording: Optional[Recording] = None  # of what `fairseq-generate` is going to decode
 
@@ -76,11 +79,20 @@ class SimultaneousTranslationTask(CheckedTranslationTask):
 
     def build_model(self, cfg: Any, from_checkpoint: bool = False) -> Any:
         require_our_model(cfg)
-        return super().build_model(cfg, from_checkpoint)
+        model = super().build_model(cfg, from_checkpoint)
+        attention = attention_of(model)
+        self.learns_schedule = attention is not None and attention.learned
+        return model
 
     def build_criterion(self, cfg: Any, *args: Any, **kwargs: Any) -> Any:
         refuse_independent_copies()
-        return super().build_criterion(cfg, *args, **kwargs)
+        criterion = super().build_criterion(cfg, *args, **kwargs)
+        if self.learns_schedule and not isinstance(criterion, LatencyAugmentedCriterion):
+            logger.warning(
+                f"--criterion {cfg._name} has no latency term, so that nothing keeps the schedule from reading the "
+                f"whole source before it writes: use --criterion {LATENCY_AUGMENTED} with --latency-weight"
+            )
+        return criterion
 
     def train_step(
         self, sample: Any, model: Any, criterion: Any, optimizer: Any, update_num: int, *args: Any, **kwargs: Any

@@ -48,6 +48,7 @@ def autocast_entered(monkeypatch: pytest.MonkeyPatch) -> List[bool]:
 
     monkeypatch.setattr(torch.cuda.amp, "autocast", CPUAutocast)
     monkeypatch.setattr(torch.cuda.amp, "GradScaler", scaler)
+    monkeypatch.setattr("fairseq_milk.host.precision.has_gpu", lambda cfg: True)
     return entered
 
 

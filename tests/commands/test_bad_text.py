@@ -15,8 +15,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from fairseq_milk.cli import main
-from fairseq_milk.cli.stream import words
 from fairseq_milk.console.errors import UserError
+from fairseq_milk.live.lines import words
 from tests.support.fairseq_commands import decoding, environment, run, training
 from tests.support.tiny_translators import Plain
 from tests.support.verbs import check, stream
@@ -80,13 +80,11 @@ def test_lines_of_any_length(tokens: int, plain: Plain) -> None:
 @given(st.text())
 @example("a\x7f\x7f\x7fb \x85\u2028c\r\rd")
 def test_words_of_any_text(text: str) -> None:
-    """One None per newline; no word is empty or has a space in it, and only erased characters are lost."""
-    for typing in (False, True):
-        found = list(words(text, typing))
-        assert found.count(None) == text.count("\n")
-        assert all(word and len(word.split()) == 1 for word in found if word is not None)
-        if not typing or ("\x7f" not in text and "\b" not in text):
-            assert [word for word in found if word is not None] == text.split()
+    """None for each newline; no word is empty or has a space in it, and none is lost."""
+    found = list(words(text))
+    assert found.count(None) == text.count("\n")
+    assert all(word and len(word.split()) == 1 for word in found if word is not None)
+    assert [word for word in found if word is not None] == text.split()
 
 
 # ---- fairseq's commands -----------------------------------------------------------------------------------------

@@ -227,7 +227,8 @@ def test_a_source_without_end_costs_its_states_and_no_more(attention: str) -> No
     session = StreamingSession(model, DecodingOptions(max_len_b=0, max_len_a=1.0, early_eos=False))
     for _ in range(1100):
         session.push(5)
-    memory, energies = session.decoding.memory, model.decoder.attention.energies()  # type: ignore[operator, union-attr]
+    target: Any = session.decoding.target
+    memory, energies = target.memory, target.attention.energies()
     held = sum(x.numel() * x.element_size() for x in (memory.h, *memory.keys.values()))
     exact = 1100 * 4 * (8 + 5 * len(energies))
     assert exact <= held <= 2 * exact

@@ -17,7 +17,7 @@ from fairseq import checkpoint_utils
 from fairseq_milk.console.errors import UserError
 from fairseq_milk.generation import load_model
 from fairseq_milk.models.milk_rnmt import MilkRNMT
-from tests.commands.test_bad_checkpoints import DECODERS, LOADERS, refused
+from tests.support.checkpoint_loaders import DECODERS, LOADERS, refused
 from tests.support.fairseq_commands import decoding, different, run
 from tests.support.tiny_translators import Plain
 

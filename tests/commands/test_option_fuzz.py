@@ -11,7 +11,7 @@ import importlib
 import io
 import math
 from pathlib import Path
-from types import MappingProxyType, SimpleNamespace
+from types import MappingProxyType
 from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Tuple, Type
 from unittest import mock
 
@@ -35,7 +35,7 @@ from fairseq_milk.console.errors import UserError
 from fairseq_milk.generation import check_knobs, configure_head, translate
 from fairseq_milk.models.milk_rnmt import MilkRNMT
 from fairseq_milk.optim import RNMTAdam, RNMTPlusSchedule
-from fairseq_milk.tasks.simultaneous_translation import SimultaneousTranslationTask
+from fairseq_milk.tasks.generators import generation_options
 from tests.support import tiny_models as tiny
 
 REGISTRIES: Dict[str, Dict[str, Any]] = {
@@ -143,8 +143,7 @@ def decoded(model: MilkRNMT, limits: Mapping[str, Any] = MappingProxyType({}), *
     options = argparse.Namespace(**{**defaults, **knobs})
     check_knobs(options)
     configure_head(model.decoder.attention, options)
-    task: Any = SimpleNamespace(cfg=options)
-    wanted = SimultaneousTranslationTask._options(task, argparse.Namespace(**limits))
+    wanted = generation_options(argparse.Namespace(**limits), options)
     outputs = translate(model.eval(), torch.tensor([[5, 6, 7, 2], [5, 2, 1, 1]]), wanted)
     assert all(output.tokens[-1] == 2 for output in outputs)
 

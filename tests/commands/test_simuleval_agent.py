@@ -13,6 +13,8 @@ from typing import Any, Dict, List
 
 import pytest
 
+from fairseq_milk.live import TextOptions
+from fairseq_milk.live.exporting import export
 from fairseq_milk.scoring import SIMULEVAL, find_markers, join_words, sentence_latency, summarise, to_convention
 from fairseq_milk.scoring.generate_log import read_generate_log
 from tests.support.fairseq_commands import PLUGIN, ROOT, environment, run
@@ -82,3 +84,18 @@ def test_simuleval_sees_what_generate_says(
     theirs = dict(zip(scores[0].split(), scores[1].split()))
     ours = summarise(sentence_latency(records, SIMULEVAL, markers), SIMULEVAL).mean
     assert float(theirs["DAL"]) == pytest.approx(ours.DAL, abs=6e-4)
+
+
+@needs_simuleval
+@pytest.mark.slow
+def test_the_agent_takes_an_exported_folder(translators: Translators, tmp_path: Path) -> None:
+    """A folder gives the words and delays of its checkpoint."""
+    checkpoint = translators.checkpoint("milk")
+    results: List[Any] = []
+    export(str(checkpoint), str(translators.corpus.bin), str(tmp_path / "MODEL"), TextOptions(), sentences=5)
+    for model in (checkpoint, tmp_path / "MODEL"):
+        out = tmp_path / f"out-{len(results)}"
+        out.mkdir()
+        instances = simuleval(translators, out, *BY_NAME, "--checkpoint", model, "--max-len-b", 10)
+        results.append([(instance["prediction"], instance["delays"]) for instance in instances])
+    assert results[0] == results[1] and len(results[0]) == SENTENCES - 1

@@ -1,20 +1,21 @@
 """`fairseq-milk stream`: translation that appears while the source is still being sent."""
 
 import contextlib
+import json
 import os
-import pty
 import re
 import select
 import signal
 import subprocess
 import sys
-import time
+import threading
 from pathlib import Path
-from typing import Any, Iterator, List
+from typing import Any, Iterator
+from unittest import mock
 
 import torch
 
-from fairseq_milk.cli.stream import characters, words
+from fairseq_milk.live.lines import characters, emit, words
 from tests.support.fairseq_commands import ROOT, environment, run
 from tests.support.generate_output import hypotheses
 from tests.support.tiny_translators import Plain, Translators
@@ -52,7 +53,6 @@ def test_strange_input(plain: Plain) -> None:
 
 def test_words_and_characters() -> None:
     assert list(words("one  two\n\nthr")) == ["one", "two", None, None, "thr"]
-    assert list(words("a\x7fbc\x7fd\n", typing=True)) == ["bd", None]  # a person who mistypes
     reader, writer = os.pipe()
     os.write(writer, "größe".encode()[:3])
     arriving = characters(reader)
@@ -153,35 +153,50 @@ def test_a_closed_pipe_ends_it(plain: Plain) -> None:
         assert b"Traceback" not in errors and b"BrokenPipe" not in errors
 
 
-def test_a_person_types(plain: Plain) -> None:
-    """On a terminal keys are read at once and echoed, backspace works, and the terminal is restored at the end."""
-    controller, terminal = pty.openpty()
-    before = _settings(terminal)
-    with process(plain, stdin=terminal, stdout=terminal, stderr=subprocess.PIPE) as running:
-        _wait_for(lambda: _settings(terminal) != before)
-        os.write(controller, b"a1 a3\x7f2 ")
-        screen = b""
-        while b"\x1b[1m" not in screen:
-            screen += arrives(controller)
-        assert screen.startswith(b"a1 a3\x08 \x082 \x1b[1m")  # and no newline yet
-        os.write(controller, b"\n\x04")
-        while running.poll() is None:
-            if select.select([controller], [], [], 0.2)[0]:
-                screen += os.read(controller, 65536)
-        assert running.returncode == 0 and screen.count(b"\n") >= 2
-        assert _settings(terminal) == before
-    os.close(controller)
-    os.close(terminal)
+def test_json_lines(plain: Plain) -> None:
+    """Each READ and WRITE as a line with its time, and each sentence with its tokens, delays and latency."""
+    model = [plain.checkpoint, "--data", plain.bin, "--max-len-a", 1, "--max-len-b", 2, "--json"]
+    code, out, err = stream(b"a1 a2 a3\n\na1\n", *model)
+    assert (code, err) == (0, "")
+    lines = [json.loads(line) for line in out.splitlines()]
+    first = [line for line in lines if line["sentence"] == 1]
+    assert [line["text"] for line in first if line["action"] == "READ"] == ["a1", "a2", "a3", "</s>"]
+    writes, end = [line for line in first if line["action"] == "WRITE"], first[-1]
+    assert "".join(line["text"] for line in writes) == end["text"] and end["action"] == "END"
+    assert [line["delay"] for line in writes] == end["delays"][:-1] and end["latency"]["DAL"] > 0
+    times = [line["time"] for line in lines]
+    assert times == sorted(times) and lines[-1]["sentence"] == 3
+    assert [line for line in lines if line["sentence"] == 2] == [
+        {**lines[len(first)], "action": "END", "text": "", "tokens": [], "delays": [], "latency": None}
+    ]
+    assert stream(b"a1 a2 a3\n", *model[:-1])[1].strip() == end["text"].strip()
 
 
-def _settings(fd: int) -> List[Any]:
-    import termios
+def test_pipes_that_do_not_block() -> None:
+    """Input that is not there yet is waited for, and output that the other end is slow to take is all written."""
+    reader, writer = os.pipe()
+    os.set_blocking(reader, False)
 
-    return termios.tcgetattr(fd)
+    def send() -> None:
+        with open(writer, "wb") as pipe:
+            pipe.write("süß ".encode())
 
+    later = threading.Timer(0.3, send)
+    later.start()
+    assert list(words(characters(reader))) == ["süß"]
+    later.join()
+    os.close(reader)
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    text, taken = "wort " * 100_000, []
 
-def _wait_for(condition: Any, timeout: float = 120.0) -> None:
-    end = time.monotonic() + timeout
-    while not condition():
-        assert time.monotonic() < end, "it never happened"
-        time.sleep(0.05)
+    def take() -> None:
+        with open(reader, "rb") as pipe:
+            taken.append(pipe.read())
+
+    taker = threading.Timer(0.3, take)
+    taker.start()
+    with open(writer, "w", encoding="utf-8") as out, mock.patch.object(sys, "stdout", out):
+        emit(text)
+    taker.join()
+    assert taken == [text.encode()]

@@ -3,6 +3,7 @@
 import fcntl
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -16,6 +17,8 @@ from PIL import Image
 
 from examples.verb_final import corpus, demo, recipe
 from examples.verb_final.language import KINDS
+from fairseq_milk.cli.serve import name_models, read_examples
+from fairseq_milk.live import load
 from fairseq_milk.sweep import scheduler
 from tests.support.stand_in_sweep import other_model
 
@@ -115,11 +118,26 @@ def test_progress_and_the_table_are_shown(out: Path, said: str) -> None:
 
 
 def test_the_memory_of_all_processes_is_told(said: str) -> None:
-    last = said.splitlines()[-1]
-    found = re.fullmatch(r"finished in .*, in at most (\d+) MB: (\d+) here and 2 commands of up to (\d+) at once", last)
-    assert found is not None, last
+    told = said.splitlines()[-2]
+    found = re.fullmatch(r"finished in .*, in at most (\d+) MB: (\d+) here and 2 commands of up to (\d+) at once", told)
+    assert found is not None, told
     total, own, command = map(int, found.groups())
     assert total == own + 2 * command and min(own, command) > 100, "less than fairseq needs"
+
+
+def test_it_ends_with_the_command_that_serves_both_models(out: Path, said: str) -> None:
+    prefix = "to see both translate while you type: "
+    last = said.splitlines()[-1]
+    assert last.startswith(prefix)
+    command = shlex.split(last[len(prefix) :])
+    assert Path(ROOT / command[0]).name == "fairseq-milk" and command[1] == "serve"
+    models, examples = name_models(command[2:4]), command[5]
+    assert list(models) == list(recipe.DEMO_SYSTEMS)
+    sentences = read_examples(examples, words=20)
+    assert len(sentences) >= 3
+    for name, translator in ((name, load(path)) for name, path in models.items()):
+        assert translator.mechanism == {"milk-0.12": "milk", "wait-4": "waitk"}[name]
+        assert translator.session().push(sentences[0]) is not None
 
 
 @pytest.mark.parametrize("name", ["plane", "schedule-verb-final", "schedule-verb-second"])

@@ -163,6 +163,11 @@ def gradients_are_unscaled_twice(folder: Path) -> bool:
     return "unscale_(self.optimizer)" in clip and "step(self.fp32_optimizer)" in step
 
 
+def bfloat16_means_a_tpu(folder: Path) -> bool:
+    arguments = [str(folder), "--arch", "lstm", "--bf16", "--cpu", "--max-tokens", "1"]
+    return bool(options.parse_args_and_arch(options.get_training_parser(), arguments).tpu)
+
+
 FLAWS: Dict[str, Callable[[Path], bool]] = {
     "checkpoint_utils.load_checkpoint_to_cpu": damage_is_not_noticed,
     "checkpoint_utils.load_model_ensemble_and_task": options_are_evaluated,
@@ -172,6 +177,7 @@ FLAWS: Dict[str, Callable[[Path], bool]] = {
     "checkpoint_utils.torch_persistent_save": attempts_share_a_file,
     "PathManager.copy": an_interrupted_copy_leaves_half,
     "AMPOptimizer.clip_grad_norm": gradients_are_unscaled_twice,
+    "Trainer.__init__": bfloat16_means_a_tpu,
     "torch.manual_seed": ranks_share_their_seed,
     "CRITERION_REGISTRY": lambda folder: CRITERION in CRITERION_REGISTRY,
     "sys.excepthook": lambda folder: sys.excepthook is sys.__excepthook__,

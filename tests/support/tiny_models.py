@@ -13,8 +13,9 @@ from torch import Tensor
 
 import fairseq_milk
 from fairseq_milk.criterions import LatencyAugmentedCriterion
-from fairseq_milk.models.config import MilkRNMTConfig
+from fairseq_milk.models.config import MilkRNMTConfig, MilkTransformerConfig
 from fairseq_milk.models.milk_rnmt import MilkRNMT
+from fairseq_milk.models.milk_transformer import MilkTransformer
 
 fairseq_milk.register()  # another test may have imported it before fairseq
 
@@ -55,6 +56,20 @@ def model(words: int = 12, spread: float = 1.0, **changes: Any) -> MilkRNMT:
     if spread:
         for name, p in result.named_parameters():
             if "weight" in name or "w_" in name or name.endswith(".g"):
+                torch.nn.init.normal_(p, std=spread)
+    return result
+
+
+def transformer(words: int = 12, spread: float = 0.7, **changes: Any) -> MilkTransformer:
+    """As `model`, of the other family."""
+    small: Dict[str, Any] = dict(encoder_layers=2, decoder_layers=2, embed_dim=8, ffn_dim=12, attention_heads=2)
+    small.update(dropout=0.0, noise=0.0, energy_bias=0.0, wait_k=2, chunk_size=2, embed_pace=1.0)
+    small.update(changes)
+    root = OmegaConf.create({"model": small})
+    result = MilkTransformer.build_model(merge_with_parent(MilkTransformerConfig(), root.model), task(words))
+    if spread:
+        for p in result.parameters():
+            if p.dim() > 1:
                 torch.nn.init.normal_(p, std=spread)
     return result
 

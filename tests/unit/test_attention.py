@@ -67,7 +67,7 @@ def test_soft_is_a_softmax_over_the_source() -> None:
     attention = build("soft")
     s, h, lengths = batch()
     run = expected(attention, s, h, lengths)
-    energy = attention.energies()["soft_energy"]
+    energy = attention.soft_energy
     for b, n in enumerate(lengths.tolist()):
         for i in range(s.size(1)):
             weights = torch.softmax(slow_additive_energy(energy, h[b, :n], s[b, i]), dim=0)

@@ -89,6 +89,18 @@ def test_a_training_about_to_begin_passes(attention: str) -> None:
     assert found["direction"].status == SKIP and "not checked" in found["direction"].sentence, "one dictionary for both"
 
 
+@pytest.mark.parametrize("schedule_heads", [1, 2])
+@pytest.mark.parametrize("attention", tiny.FIVE)
+def test_a_transformer_is_sound(attention: str, schedule_heads: int) -> None:
+    torch.manual_seed(3)
+    model = tiny.transformer(attention=attention, schedule_heads=schedule_heads, noise=2.0)
+    pairs = tiny.pairs(6, shortest=2, longest=7)
+    found = findings(of(model, [[*p.source, EOS] for p in pairs], [[*p.target, EOS] for p in pairs]))
+    assert failed(found) <= {"likelihood", "direction", "policy"}, found  # random weights know nothing
+    if attention in tiny.LEARNED:
+        assert {found[name].status for name in ("gradient", "mass", "agreement", "causality")} <= {OK, WARN}
+
+
 @pytest.mark.slow
 @settings(max_examples=6)
 @given(seed=st.integers(0, 10**6), attention=st.sampled_from(tiny.LEARNED), layers=st.integers(1, 3))
@@ -189,7 +201,7 @@ def with_stop(**attributes: Any) -> Callable[[Subject], Subject]:
 
 
 def frozen(subject_: Subject) -> Subject:
-    subject_.head.requires_grad_(False)
+    subject_.heads[0].requires_grad_(False)
     return subject_
 
 
@@ -220,7 +232,7 @@ BROKEN_MODELS = [
     (turned("encoder", PeekingEncoder), "causality", {"streaming"}, "earlier states"),
     (turned("decoder.attention.head", PeekingHead), "causality", set(), "energies"),
     (turned("decoder", PeekingDecoder), "causality", {"streaming"}, "outputs"),
-    (turned("decoder", CountingDecoder), "causality", {"streaming"}, "outputs"),
+    (turned("decoder", CountingDecoder), "causality", {"streaming", "policy"}, "outputs"),
     (turned("encoder", ForgetfulEncoder), "streaming", set(), "differ between a batch and a stream"),
     (turned("encoder", LeftPaddedEncoder), "padding", set(), "side of the padding"),
 ]
@@ -247,6 +259,24 @@ def test_a_collapsed_head_is_found(attention: str, bias: float, words: str) -> N
     assert "policy" in failed(found) <= {"policy", "gradient"} and words in found["policy"].sentence, found
     share = found["policy"].figures["full_reads" if bias < 0 else "minimal_reads"]
     assert share == 1.0
+
+
+@pytest.mark.parametrize("share, status", [(0.6, OK), (0.87, FAIL)])
+def test_a_schedule_of_ones_is_found(share: float, status: str) -> None:
+    """All quartiles of its delays are 1, and yet some words wait."""
+    model = healthy("milk", longest=20)
+    alpha = torch.zeros_like(model.schedule(hard=True)["alpha"])
+    count = torch.arange(alpha.size(0) * alpha.size(1)).view(alpha.shape[:2])
+    hurried = (count * 37) % 100 < 100 * share
+    alpha[..., 0], alpha[..., 2] = hurried.float(), (~hurried).float()
+    schedule = {"alpha": alpha, "src_lengths": model.sample["net_input"]["src_lengths"]}
+
+    class Given(Subject):
+        def schedule(self, hard: bool) -> Dict[str, torch.Tensor]:
+            return schedule
+
+    found = CHECKS["policy"](Given(*model))
+    assert found.status == status and found.figures["minimal_reads"] == pytest.approx(share, abs=0.1), found
 
 
 def test_a_head_that_waits_for_the_end_of_the_sentence_alone_is_found() -> None:
@@ -321,7 +351,7 @@ def test_checking_leaves_the_model_as_it_was() -> None:
     random = torch.get_rng_state()
     findings(checked)
     assert torch.equal(random, torch.get_rng_state())
-    assert not checked.model.training and not checked.head._forward_hooks
+    assert not checked.model.training and not checked.heads[0]._forward_hooks
     assert all(p.grad is None for p in checked.model.parameters())
     assert all(torch.equal(before[name], p) for name, p in checked.model.state_dict().items())
 
@@ -404,7 +434,7 @@ def test_swapped_sides_are_found_with_one_dictionary() -> None:
     known = healthy("milk")
     sources, targets = sides(known)
     found = findings(of(known.model, targets, sources))
-    assert "direction" in failed(found) <= {"direction", "likelihood"}
+    assert "direction" in failed(found) <= {"direction", "likelihood", "policy"}, "a schedule for other sentences"
     assert "swapped" in found["direction"].sentence
 
 

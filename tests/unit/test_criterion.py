@@ -2,6 +2,7 @@
 
 import logging
 import math
+from types import SimpleNamespace
 from typing import Any, Dict, List
 
 import pytest
@@ -15,6 +16,7 @@ from fairseq_milk.criterions import LatencyAugmentedCriterion, collapse
 from fairseq_milk.criterions.collapse import ALARM, CollapseAlarm
 from fairseq_milk.functional import differentiable_average_lagging, expected_delays
 from fairseq_milk.models.milk_rnmt import MilkRNMT
+from fairseq_milk.scoring import collapse as scoring_collapse
 from tests.support import tiny_models as tiny
 
 PAIRS = tiny.pairs(8, longest=6)
@@ -229,6 +231,57 @@ def test_a_collapse_is_called_once(symptom: Dict[str, float], words: str, caplog
     assert "the schedule has collapsed" in caplog.text and words in caplog.text
 
 
+@pytest.mark.parametrize("updates, patience, hard", [(0, 500, 2000), (300, 60, 150), (30, 20, 20), (10**6, 500, 2000)])
+def test_the_patience_scales_with_the_run(
+    updates: int, patience: int, hard: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The longest run that a collapse may go unnoticed in is a part of the training, however short that is."""
+    alarm = CollapseAlarm()
+    alarm.reset(updates)
+    assert (alarm.patience, alarm.hard_patience) == (patience, hard)
+    for _ in range(patience - 1):
+        alarm.watch(total(**HURRIES))
+    assert not caplog.records
+    alarm.watch(total(**HURRIES))
+    assert f"for {patience} updates the head has written nearly everything" in caplog.text
+
+
+def test_the_criterion_takes_the_length_from_the_task() -> None:
+    task = tiny.task()
+    task.cfg = SimpleNamespace(max_update=300)
+    LatencyAugmentedCriterion(task, False, 0.1)
+    assert ALARM.patience == 60
+    tiny.criterion()
+    assert ALARM.patience == collapse.PATIENCE
+
+
+def test_a_hard_schedule_hurries_when_all_its_quartiles_are_one(caplog: pytest.LogCaptureFixture) -> None:
+    """87 % of the words after one token, in every validation."""
+    assert collapse.HARD_HURRIES == scoring_collapse.HURRIES and collapse.WAITS == scoring_collapse.WAITS
+    alarm = CollapseAlarm()
+    alarm.reset(300)
+    for _ in range(160):
+        alarm.watch(total(first_mass=78.0))  # of 90 words
+        alarm.watch(total(training=0.0, first_mass=78.0))
+    assert len(caplog.records) == 1 and "in every validation of 150 updates" in caplog.text
+
+
+def test_the_first_sign_is_in_the_log() -> None:
+    """first_mass is the share of words written after one source token, last_mass that of tokens after all of them."""
+    for bias, first, last in ((-100.0, 0.0, 1.0), (100.0, 1.0, 0.0)):
+        model, criterion = tiny.model(energy_bias=bias, spread=0).train(), tiny.criterion(latency_weight=0.1)
+        log = logged(criterion, [criterion(model, tiny.batch(PAIRS))[2]])
+        assert log["first_mass"] == first and log["last_mass"] == last
+
+
+def test_al_is_logged_for_hard_schedules_alone() -> None:
+    """Its argmin over positions where everything has been read is not defined for delays in expectation."""
+    model, criterion = tiny.model(), tiny.criterion(latency_weight=0.1)
+    assert "al" not in logged(criterion, [criterion(model.train(), tiny.batch(PAIRS))[2]])
+    log = logged(criterion, [criterion(model.eval(), tiny.batch(PAIRS))[2]])
+    assert "al" in log and "expected_dal" in log and "expected_al" not in log
+
+
 def test_nan_is_called_at_once(caplog: pytest.LogCaptureFixture) -> None:
     alarm = CollapseAlarm()
     for _ in range(3):
@@ -277,7 +330,8 @@ def test_a_head_that_waits_before_eos_alone_hurries_all_the_same() -> None:
     sample = tiny.batch([tiny.Pair([5] * 9, [6] * 4)] * 2)
     alpha = torch.zeros(2, 5, 10)
     alpha[:, :4, 0], alpha[:, 4, 9] = 1.0, 1.0
-    extra = {"alpha": alpha, "src_lengths": sample["net_input"]["src_lengths"]}
+    lengths = sample["net_input"]["src_lengths"]
+    extra = {"alpha": alpha, "alphas": alpha.unsqueeze(1), "src_lengths": lengths}
     log = tiny.criterion()._latency(extra, sample["target"])[0]
     logged_sums = total(ntokens=10.0, nsentences=2.0, first_mass=float(log["first_mass"]), last_mass=2.0)
     assert log["first_mass"] == 8 and CollapseAlarm()._symptoms(logged_sums) == {"waits": False, "hurries": True}

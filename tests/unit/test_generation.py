@@ -283,9 +283,10 @@ def test_a_bidirectional_encoder_cannot_stream() -> None:
 
 def test_a_session_keeps_no_graph() -> None:
     session = StreamingSession(build("milk"), LIMITS)
-    assert session.decoding.s.h.grad_fn is None
+    target: Any = session.decoding.target
+    assert target.s.h.grad_fn is None
     session.push(5)
-    assert session.decoding.s.h.grad_fn is None and session.decoding.memory.h.grad_fn is None
+    assert target.s.h.grad_fn is None and target.memory.h.grad_fn is None
 
 
 # ---- fairseq's interface ------------------------------------------------------------------------------------------

@@ -187,8 +187,8 @@ def test_mechanisms(name: str, case: Case, w: int, k: int) -> None:
     with torch.no_grad():
         for p in attention.parameters():
             p.mul_(min(case.size, 50.0))
-        for energy in attention.energies().values():
-            energy.v.add_(0.1)
+        for name_, p in attention.named_parameters():
+            p.add_(0.1 if name_.endswith(".v") else 0.0)
     h = case.energies(len(case.lengths), case.J, 4, size=2.0).requires_grad_()
     s = case.energies(case.I, len(case.lengths), 4, size=2.0).requires_grad_()
     for hard in (False, True):

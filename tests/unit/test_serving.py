@@ -236,6 +236,16 @@ def test_a_busy_session_does_not_hold_up_the_others() -> None:
             assert time.monotonic() - began < 0.5  # 200 words of one of them alone take a second
 
 
+def test_computing_does_not_hold_up_the_connections() -> None:
+    with serving({"slow": stand_in("waitk", seconds=2)}) as url, client(url) as busy:
+        busy.send(type="begin", sentence=1)
+        busy.send(type="push", text="er")
+        time.sleep(0.2)
+        began = time.monotonic()
+        wait_for_sessions(url, 1)
+        assert time.monotonic() - began < 1
+
+
 # ---- who may use it -------------------------------------------------------------------------------------------------
 
 

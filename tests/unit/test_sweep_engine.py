@@ -16,13 +16,14 @@ from unittest import mock
 import pytest
 
 from fairseq_milk.console.durations import duration
-from fairseq_milk.console.errors import RunError
+from fairseq_milk.console.errors import RunError, UserError
 from fairseq_milk.console.processes import start
 from fairseq_milk.console.progress import Line
 from fairseq_milk.console.version_info import source_version
 from fairseq_milk.sweep.job import Job, lock, mend_checkpoints, progress, spent_before
 from fairseq_milk.sweep.runs import Run, with_predecessors
 from fairseq_milk.sweep.scheduler import run_all
+from fairseq_milk.sweep.slurm import slurm_script
 from fairseq_milk.sweep.training_log import LogReader, Status, parse
 
 INNER = 'now | INFO | train_inner | {"epoch": 1, "update": 0.5, "loss": "%s", "dal": "4.5", "num_updates": "%d"}\n'
@@ -305,3 +306,64 @@ def test_the_share_of_a_training_that_is_done(tmp_path: Path, limits: str, share
 @pytest.mark.parametrize("seconds, words", [(0, "0 s"), (59.4, "59 s"), (60, "1 min 0 s"), (7500, "2 h 5 min")])
 def test_durations(seconds: float, words: str) -> None:
     assert duration(seconds) == words
+
+
+DAMAGED = ["", "[]", "7", '"x"', "{", "{}", '{"spent": []}', '{"spent": 1e400, "since": 0}', "[" * 100_000, "\x00"]
+DAMAGED += ['{"spent": "x", "since": 1}', '{"settings": 3, "seconds": {}}', '{"settings": {"train": 3}}', "NaN"]
+
+
+@pytest.mark.parametrize("name", ["settings.json", "trained.json", "done.json", "clock.json"])
+@pytest.mark.parametrize("text", DAMAGED, ids=range(len(DAMAGED)))
+def test_damaged_files_of_a_run_are_as_good_as_none(
+    codes: Dict[str, int], tmp_path: Path, name: str, text: str
+) -> None:
+    """What it has is made again; a model is never removed for it."""
+    run = make_run(tmp_path, "a")
+    run.folder.mkdir(parents=True)
+    (run.folder / "train.log").write_text("")
+    (run.folder / name).write_text(text)
+    assert not run.is_complete() and not run.is_trained() and run.other_training() == ""
+    assert 0 <= spent_before(run) < 1e9
+    complete(run)
+    assert run.is_complete()
+
+
+def test_clocks_that_are_ahead(tmp_path: Path) -> None:
+    """A file server's time, or a machine that was set right in between: no training took years."""
+    run = make_run(tmp_path, "a")
+    run.folder.mkdir(parents=True)
+    (run.folder / "train.log").write_text("")
+    now = time.time()
+    for since, modified, least, most in (
+        (now - 60, now + 1e9, 60, 120),
+        (now + 1e9, now, 0, 0),
+        (now - 60, now - 1e9, 0, 0),
+    ):
+        (run.folder / "clock.json").write_text(json.dumps({"spent": 0, "since": since}))
+        os.utime(run.folder / "train.log", (modified, modified))
+        assert least <= spent_before(run) <= most
+
+
+FIGURES = ["7", "[1]", "null", '{"num_updates": 1e999, "update": 1, "loss": 1}', "[" * 100_000, '{"num_updates": []}']
+FIGURES += ['{"num_updates": 1, "update": NaN, "loss": 1}', '{"num_updates": 1, "update": 1, "loss": {}}']
+
+
+@pytest.mark.parametrize("figures", FIGURES, ids=range(len(FIGURES)))
+def test_damaged_lines_of_a_log_are_passed_over(figures: str) -> None:
+    assert parse(f"x | train_inner | {figures}") is None
+
+
+def test_before_the_first_figures_it_says_when_they_come(tmp_path: Path) -> None:
+    job = Job.__new__(Job)
+    log = tmp_path / "train.log"
+    job.run, job.stage, job.reader = make_run(tmp_path, "a", train=["--log-interval", "50"]), 0, LogReader(log)
+    assert job.describe() == "a-s1 starting"
+    log.write_text("2026-11-17 | INFO | fairseq_cli.train | Start iterating over samples\n")
+    assert job.describe() == "a-s1 training, figures from update 50 on"
+
+
+def test_a_control_character_stays_out_of_a_slurm_script(tmp_path: Path) -> None:
+    spec = mock.Mock(slurm={}, name="sweep")
+    for script, out in ((Path("a\nevil"), "out"), (Path("a"), "out\nevil"), (Path("a\x1b[2J"), "out")):
+        with pytest.raises(UserError, match="cannot be written into a SLURM script"):
+            slurm_script([make_run(tmp_path, "a")], spec, ["fairseq-milk", "sweep", out], script)

@@ -1,5 +1,6 @@
 """The file of a sweep: its meaning, and one sentence with file and key for every mistake in it."""
 
+import os
 import textwrap
 from pathlib import Path
 from typing import Any, Optional
@@ -229,7 +230,7 @@ def without(text: str, key: str) -> str:
         (b"{a: b}: c", "unhashable"),
         (b"[" * 600, "nested too deeply"),
         (b"seeds: [" + b"9" * 5000 + b"]", ""),
-        (b"train: &a {x: *a}\n", "'data'"),
+        (b"train: &a {x: *a}\n", "it contains itself"),
     ],
 )
 def test_what_is_no_sweep_at_all(tmp_path: Path, content: bytes, problem: str) -> None:
@@ -293,3 +294,81 @@ def test_the_system_with_an_unknown_option_is_named(tmp_path: Path) -> None:
         check_options(read(tmp_path, "data: data-bin\ntrain: {arch: lstm}\nsystems: {a: {generate: {bean: 3}}}"))
     said = "fairseq-generate: there is no option --bean, did you mean --beam?"
     assert str(error.value) == f"{tmp_path / 'sweep.yaml'}: systems.a: {said}"
+
+
+# ---- hostile files --------------------------------------------------------------------------------------------------
+
+HOSTILE_OPTIONS = [
+    ('{source-lang: "--user-dir=/evil"}', "train.source-lang: '--user-dir=/evil' cannot be a value"),
+    ('{source-lang: "--user-dir"}', "cannot be a value: fairseq would take it for an option"),
+    ('{lr: "-x"}', "cannot be a value"),
+    ("{user-dir=evil: true}", "'user-dir=evil' is not an option"),
+    ("{user-dir=evil: 1}", "'user-dir=evil' is not an option"),
+    ('{"a,b": 1}', "'a,b' is not an option"),
+]
+
+
+@pytest.mark.parametrize("options, problem", HOSTILE_OPTIONS)
+@pytest.mark.parametrize("kind", ["train", "generate"])
+def test_a_value_gives_no_other_option(tmp_path: Path, kind: str, options: str, problem: str) -> None:
+    (tmp_path / "data").mkdir()
+    path = tmp_path / "sweep.yaml"
+    path.write_text(f"data: data\n{kind}: {options}\nsystems: {{a: {{}}}}\n")
+    with pytest.raises(UserError) as raised:
+        read_spec(path)
+    assert problem.replace("train.", f"{kind}.") in str(raised.value) and str(path) in str(raised.value)
+
+
+@pytest.mark.parametrize("value", ["-8", "-0.5", "-.5"])
+def test_negative_numbers_are_values(tmp_path: Path, value: str) -> None:
+    (tmp_path / "data").mkdir()
+    path = tmp_path / "sweep.yaml"
+    path.write_text(f"data: data\nsystems: {{a: {{train: {{energy-bias: {value}}}}}}}\n")
+    assert float(read_spec(path).points[0].train["energy-bias"]) == float(value)
+
+
+def laughs(depth: int) -> str:
+    """Each line stands for ten of the one before."""
+    lines = ["a0: &a0 [1, 2, 3, 4, 5, 6, 7, 8, 9, 0]"]
+    lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, depth)]
+    return "\n".join(lines) + "\n"
+
+
+def merges(depth: int) -> str:
+    lines = ["a0: &a0 {x: 1}"]
+    lines += [f"a{n}: &a{n} {{<<: [{', '.join([f'*a{n - 1}'] * 10)}]}}" for n in range(1, depth)]
+    return "\n".join(lines) + "\n"
+
+
+HOSTILE_FILES = [
+    (laughs(30), "line 1: it stands for more than 100000 values"),
+    (merges(30), "line 1: it stands for more than 100000 values"),
+    ("seeds: &a [*a]\n", "it contains itself"),
+    ("a: &a {b: *a}\n", "it contains itself"),
+    ("[" * 20_000, "nested too deeply"),
+    ("# " + "x" * (1 << 20), "has more than 1048576 bytes"),
+    (
+        "data: data\nsystems: {a: {grid: {" + "".join(f"o{n}: [1, 2], " for n in range(200)) + "}}}\n",
+        "1606938044258990",
+    ),
+    (f"data: data\nseeds: {list(range(10_001))}\nsystems: {{a: {{}}}}\n", "there are 10001 seeds"),
+    ("data: data\nseeds: [[[1]]]\nsystems: {a: {}}\n", "a seed is a whole number from 0 to 2147483647, got a list"),
+]
+
+
+@pytest.mark.parametrize("text, problem", HOSTILE_FILES)
+@pytest.mark.timeout(60)
+def test_the_size_of_a_sweep_is_bounded(tmp_path: Path, text: str, problem: str) -> None:
+    (tmp_path / "data").mkdir()
+    path = tmp_path / "sweep.yaml"
+    path.write_text(text)
+    with pytest.raises(UserError) as raised:
+        read_spec(path)
+    assert problem in str(raised.value) and str(path) in str(raised.value) and len(str(raised.value)) < 1000
+
+
+def test_what_is_no_file_is_not_read(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", Path("/dev/zero")):
+        with pytest.raises(UserError, match="is not a file"):
+            read_spec(path)

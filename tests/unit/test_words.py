@@ -1,5 +1,6 @@
 """Streaming of words: how a word is split, when a word is complete, and output that only grows."""
 
+import io
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, List, Sequence, Tuple
@@ -11,7 +12,7 @@ from fairseq_milk.console.errors import UserError
 from fairseq_milk.generation import StreamingSession, load_words
 from fairseq_milk.generation.loading import build_bpe, build_moses, find_codes
 from fairseq_milk.live import Piece, Session
-from fairseq_milk.text.encoders import BoundedCache
+from fairseq_milk.text.encoders import BoundedCache, SentencePiece
 from fairseq_milk.text.words import SourceWords, TargetText
 from tests.support.tiny_models import model as tiny_model
 
@@ -111,9 +112,11 @@ def test_subwords_are_forgotten_when_there_are_too_many(tmp_path: Path) -> None:
     assert bpe.encode("ab xab") == "ab x@@ ab"
 
 
-def test_pieces_that_a_stream_cannot_make_are_refused(tmp_path: Path) -> None:
+def test_a_sentencepiece_model_is_found_or_asked_for(tmp_path: Path) -> None:
     task = SimpleNamespace(source_dictionary=dictionary("▁the", "▁hou", "ses"), target_dictionary=dictionary("a"))
-    with pytest.raises(UserError, match="sentencepiece"):
+    with pytest.raises(
+        UserError, match="sentencepiece .* no file \\*.model in .*: name the file with --sentencepiece-model"
+    ):
         load_words(task, str(tmp_path))
 
 
@@ -170,3 +173,46 @@ def test_the_codes_are_found_or_asked_for(tmp_path: Any) -> None:
         load_words(task, str(tmp_path), "/nowhere")
     task.source_dictionary = dictionary("a", "b")
     assert load_words(task, str(tmp_path))[0].bpe is None
+
+
+# ---- sentencepiece -----------------------------------------------------------------------------------------------
+
+TEXT = ["the dog and the cat ran home", "a large house at the old station", "the cat saw a dog at home"] * 20
+
+
+def pieces(**options: Any) -> bytes:
+    """A sentencepiece model of the text."""
+    import sentencepiece
+
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(TEXT), model_writer=model, vocab_size=48, minloglevel=2, **options
+    )
+    return model.getvalue()
+
+
+@pytest.mark.parametrize("kind", ["unigram", "bpe"])
+def test_a_word_is_segmented_by_itself_as_in_its_sentence(kind: str, tmp_path: Path) -> None:
+    (tmp_path / "de.model").write_bytes(pieces(model_type=kind))
+    whole = SentencePiece((tmp_path / "de.model").read_bytes(), "m")
+    symbols = sorted({piece for line in TEXT for piece in whole.encode(line).split()})
+    task = SimpleNamespace(source_dictionary=dictionary(*symbols), target_dictionary=dictionary("a"))
+    source, _ = load_words(task, str(tmp_path))
+    for line in TEXT[:3]:
+        tokens = [token for word in line.split() for token in source.tokens(word)]
+        assert [source.dictionary[token] for token in tokens] == whole.encode(line).split()
+
+
+@pytest.mark.parametrize(
+    "options, sentence",
+    [
+        ({"split_by_whitespace": False, "hard_vocab_limit": False}, "has pieces that cross words"),
+        ({"add_dummy_prefix": False}, "does not begin a word with"),
+        ({"treat_whitespace_as_suffix": True}, "pieces that cross words|does not begin a word with"),
+    ],
+)
+def test_pieces_that_cross_words_are_refused(options: Any, sentence: str) -> None:
+    with pytest.raises(UserError, match=sentence):
+        SentencePiece(pieces(**options), "m")
+    with pytest.raises(UserError, match="m is not a sentencepiece model"):
+        SentencePiece(b"nonsense", "m")

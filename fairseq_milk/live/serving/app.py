@@ -1,5 +1,6 @@
 """The application: the page at /, the WebSocket at /api/session, and /api/health for a proxy."""
 
+import asyncio
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -74,7 +75,7 @@ def build_app(
         except NoPlaceError as full:
             await conversation.send(messages.error(str(full)))
             await socket.close(TRY_AGAIN_LATER)
-        except WebSocketDisconnect:
+        except (WebSocketDisconnect, asyncio.CancelledError):  # the client has left, or the server ends
             pass
 
     async def health(request: Request) -> JSONResponse:

@@ -33,9 +33,7 @@ class Conversation:
     Everything that computes runs in the pool, one word of one model at a time, so that the sessions take turns.
     """
 
-    def __init__(
-        self, socket: WebSocket, models: Mapping[str, Translator], limits: Limits, pool: Executor
-    ) -> None:
+    def __init__(self, socket: WebSocket, models: Mapping[str, Translator], limits: Limits, pool: Executor) -> None:
         self.socket, self.models, self.limits, self.pool = socket, models, limits, pool
         self.sentence: Optional[Sentence] = None
 

@@ -1,0 +1,74 @@
+"""Is an exported folder sound?  The questions of `fairseq-milk check` that need no checkpoint."""
+
+import random
+from pathlib import Path
+from typing import Iterator, List, Optional
+
+from ..checks.finding import FAIL, OK, SKIP, WARN, Finding
+from . import manifest as files
+from .exported import load_exported
+from .translator import Translator
+
+SENTENCES, LENGTH = 8, 12  # of words drawn from the dictionary
+LOSS = 1.0  # BLEU that int8 may cost
+
+
+def check_folder(folder: str, data: Optional[str]) -> Iterator[Finding]:
+    """UserError if it cannot be loaded.  data: the directory of fairseq-preprocess, whose dictionaries are compared."""
+    manifest, translator = files.read_manifest(Path(folder)), load_exported(folder)
+    sentence = f"{len(manifest.files)} files with their SHA-256, {manifest.description}"
+    yield Finding("files", OK, sentence, {"files": sorted(manifest.files), "made_with": manifest.made_with})
+    yield check_comparison(manifest)
+    yield check_sessions(translator)
+    yield check_dictionaries(translator, data)
+
+
+def check_comparison(manifest: files.Manifest) -> Finding:
+    """What the export found when it compared the model with its checkpoint."""
+    figures = manifest.comparison
+    if not figures:
+        return Finding("comparison", WARN, "the model was never compared with its checkpoint")
+    sentence = f"{figures.get('different')} of {figures.get('sentences')} sentences differed from the checkpoint"
+    bleu, before = figures.get("bleu"), figures.get("checkpoint_bleu")
+    if isinstance(bleu, (int, float)) and isinstance(before, (int, float)):
+        sentence += f", BLEU {bleu:.2f} and {before:.2f}"
+        if bleu < before - LOSS:
+            return Finding("comparison", WARN, sentence, figures)
+    failed = manifest.weights == "float32" and figures.get("different") != 0
+    return Finding("comparison", FAIL if failed else OK, sentence, figures)
+
+
+def check_sessions(translator: Translator) -> Finding:
+    """Sentences that are translated at once, word by word in turns, give what each gives alone."""
+    draw, words = random.Random(1), translator.source_symbols
+    sentences = [[draw.choice(words) for _ in range(draw.randint(1, LENGTH))] for _ in range(SENTENCES)]
+    alone = [translator.translate(" ".join(sentence)) for sentence in sentences]
+    sessions = [translator.session() for _ in sentences]
+    for position in range(LENGTH):
+        for sentence, session in zip(sentences, sessions):
+            session.push(" ".join(sentence[position : position + 1]))
+    different = 0
+    for one, session in zip(alone, sessions):
+        session.end()
+        different += session.translation() != one
+    figures = {"sentences": SENTENCES, "different": different}
+    if different:
+        return Finding("sessions", FAIL, f"{different} of {SENTENCES} sentences differ when they run at once", figures)
+    return Finding("sessions", OK, f"{SENTENCES} sentences at once give what each gives alone", figures)
+
+
+def check_dictionaries(translator: Translator, data: Optional[str]) -> Finding:
+    """The symbols of both sides are those of the data."""
+    if data is None:
+        return Finding("dictionary", SKIP, "no --data to compare the dictionaries with")
+    from fairseq.data import Dictionary
+
+    different: List[str] = []
+    sides = zip(translator.languages, (translator.source_symbols, translator.target_symbols))
+    for language, symbols in sides:
+        path = Path(data) / f"dict.{language}.txt"
+        if not path.is_file() or Dictionary.load(str(path)).symbols != symbols:
+            different.append(str(path))
+    if different:
+        return Finding("dictionary", FAIL, f"the model has other words than {' and '.join(different)}")
+    return Finding("dictionary", OK, f"both dictionaries are those of {data}")

@@ -1,0 +1,87 @@
+"""ONNX graphs from the modules of `graphs`, in float32 or with int8 weights."""
+
+import contextlib
+import io
+import logging
+import tempfile
+import warnings
+from pathlib import Path
+from typing import Any, Dict, Iterator, List
+
+import torch
+from torch.export import Dim
+
+from ..console.errors import UserError
+from .graphs import Graph, graphs
+from .manifest import NEXT
+
+OPSET = 18
+
+
+def trace(model: Any, int8: bool) -> Dict[str, bytes]:
+    """The content of every graph's file by its name.  Every graph takes any number of sentences of equal length."""
+    with _quiet():
+        return {name: _traced(graph, int8) for name, graph in graphs(model).items()}
+
+
+def _traced(graph: Graph, int8: bool) -> bytes:
+    try:
+        import onnx  # noqa: F401
+        import onnxscript  # noqa: F401
+    except ImportError as error:
+        raise UserError("an export needs onnx and onnxscript: pip install 'fairseq-milk[train]'") from error
+    shapes = {
+        name: {0: Dim.DYNAMIC, **({1: Dim.DYNAMIC} if name == "memory" or name.startswith("keys_") else {})}
+        for name in graph.inputs
+    }
+    program = torch.onnx.export(
+        graph.module.eval(),
+        tuple(_arguments(list(graph.inputs.values()), graph.lists)),
+        dynamo=True,
+        dynamic_shapes=tuple(_arguments(list(shapes.values()), graph.lists)),
+        input_names=list(graph.inputs),
+        output_names=[NEXT + name if name in graph.inputs else name for name in graph.outputs],
+        opset_version=OPSET,
+        verbose=False,
+    )
+    assert program is not None
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "graph.onnx"
+        program.save(str(path), external_data=False)
+        return (_quantised(path) if int8 else path).read_bytes()
+
+
+def _arguments(inputs: List[Any], lists: Any) -> Iterator[Any]:
+    """The inputs as the module takes them: one by one, then lists of the given lengths."""
+    single = len(inputs) - sum(lists)
+    yield from inputs[:single]
+    for length in lists:
+        yield inputs[single : single + length]
+        single += length
+
+
+def _quantised(path: Path) -> Path:
+    """Weights of products as int8, one scale per output; what they multiply is quantised as it comes."""
+    import onnx
+    from onnxruntime.quantization import QuantType, quantize_dynamic
+
+    small, model = path.with_name("int8.onnx"), onnx.load(path)
+    del model.graph.value_info[:]  # shapes of weights before they are transposed
+    onnx.save(model, path)
+    matrices = {weight.name for weight in model.graph.initializer if len(weight.dims) == 2}
+    others = [node.name for node in model.graph.node if not matrices & set(node.input)]  # v of an energy is a vector
+    quantize_dynamic(path, small, nodes_to_exclude=others, weight_type=QuantType.QInt8, per_channel=True)
+    return small
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """torch and onnx report every pass over a graph."""
+    level = logging.root.manager.disable
+    logging.disable(logging.WARNING)
+    try:
+        with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()), torch.no_grad():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(level)

@@ -1,0 +1,98 @@
+"""What the models of this plugin have in common."""
+
+import os
+from typing import Any, Dict, Optional, Tuple
+
+import torch
+from fairseq import file_utils
+from fairseq.models import FairseqEncoderDecoderModel
+from torch import Tensor, nn
+
+from ..console.errors import UserError
+from ..host.registration import register
+from .misuse import languages_swapped
+from .target import Target
+
+
+class SimultaneousModel(FairseqEncoderDecoderModel):
+    """An encoder, and a decoder that has an attention (or several with one schedule) and an output layer."""
+
+    def target(self, batch: int, room: int) -> Target:
+        """Target sentences that have not begun yet.  room: source tokens to make room for at first."""
+        raise NotImplementedError
+
+    def train(self, mode: bool = True) -> Any:
+        """fairseq calls this before every update.  Evaluation computes its products in float32."""
+        self.decoder.output.products.use(self.decoder.output.weight.device, mode)
+        return super().train(mode)
+
+    @classmethod
+    def from_pretrained(
+        cls, model_name_or_path: str, checkpoint_file: str = "model.pt", data_name_or_path: str = ".", **kwargs: Any
+    ) -> Any:
+        """fairseq's `from_pretrained`, with a sentence for what is not there."""
+        register()
+        folder = file_utils.load_archive_file(model_name_or_path)
+        if folder is None:
+            raise UserError(f"there is no folder or archive {model_name_or_path}")
+        for name in checkpoint_file.split(os.pathsep):
+            path = os.path.join(folder, name)
+            if not os.path.isfile(path):
+                raise UserError(f"there is no checkpoint {path}")
+        return super().from_pretrained(folder, checkpoint_file, data_name_or_path, **kwargs)
+
+    def load_state_dict(self, state_dict: Dict[str, Any], *args: Any, **kwargs: Any) -> Any:
+        """fairseq's, which lists every parameter that does not fit; here a sentence names the first."""
+        try:
+            result = super().load_state_dict(state_dict, *args, **kwargs)
+        except RuntimeError as error:
+            reason = (str(error).splitlines()[1:2] or [str(error)])[0].strip()
+            guess = "; are source and target language swapped?" if languages_swapped(self, state_dict) else ""
+            raise UserError(
+                f"the checkpoint does not fit the dictionaries or the size of this model: {reason}{guess}"
+            ) from error
+        for name, parameter in self.named_parameters():
+            if not torch.isfinite(parameter).all():
+                raise UserError(f"the parameter {name} is not finite: the training has diverged before it was saved")
+        return result
+
+    num_updates = 0
+
+    def set_num_updates(self, num_updates: int) -> None:
+        """Called by fairseq before every update; the criterion's latency schedule reads it."""
+        super().set_num_updates(num_updates)
+        self.num_updates = num_updates
+
+    def forward(
+        self, src_tokens: Tensor, src_lengths: Optional[Tensor], prev_output_tokens: Tensor, **kwargs: Any
+    ) -> Tuple[Tensor, Dict[str, Tensor]]:
+        return self.decoder(prev_output_tokens, encoder_out=self.encoder(src_tokens, src_lengths), **kwargs)
+
+
+class PacedEmbedding(nn.Embedding):
+    """Uniform in +-1; the padding is zero.
+
+    RNMT+ draws everything from +-0.04.  But the LSTM normalises the sum of its two projections, in which embeddings
+    that small drown in the recurrent one: it takes five times as many updates until they are heard.
+
+    Adam moves a parameter by at most the learning rate a step, and a rare word has few steps: embeddings are stored
+    divided by `pace`, and so move `pace` times as fast (the Transformer's is the root of their size).
+    """
+
+    def __init__(self, dictionary: Any, size: int, pace: float) -> None:
+        super().__init__(len(dictionary), size, padding_idx=dictionary.pad())
+        self.pace = pace
+        nn.init.uniform_(self.weight, -1.0 / pace, 1.0 / pace)
+        nn.init.zeros_(self.weight[dictionary.pad()])
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        return self.pace * super().forward(tokens)
+
+
+def embeddings(options: Any, source: Any, target: Any) -> Tuple[PacedEmbedding, PacedEmbedding]:
+    """Of source and target words; one and the same with --share-all-embeddings."""
+    if options.share_all_embeddings and source != target:
+        raise UserError("--share-all-embeddings needs one dictionary: run fairseq-preprocess --joined-dictionary")
+    sizes = options.embed_dim, options.embed_pace
+    embedding = PacedEmbedding(target, *sizes)
+    return embedding if options.share_all_embeddings else PacedEmbedding(source, *sizes), embedding

@@ -1,0 +1,26 @@
+"""What is probably a mistake in using a model, in plain words."""
+
+import logging
+from typing import Any, Mapping
+
+from torch import Tensor, nn
+
+logger = logging.getLogger(__name__)
+EMBEDDINGS = ("encoder.embedding.weight", "decoder.embedding.weight")
+
+
+def warn_of_other_task(task: Any, attention: str) -> None:
+    """fairseq's own tasks neither show the latency nor decode with the schedule."""
+    if type(task).__module__.startswith("fairseq.") and attention != "soft":
+        logger.warning(
+            f"--attention {attention} without --task simultaneous_translation: fairseq's own tasks decode with the "
+            "whole source, whatever schedule is learned, and report no latency"
+        )
+
+
+def languages_swapped(model: nn.Module, state: Mapping[str, Tensor]) -> bool:
+    """Whether the embeddings would fit if source and target were the other way round."""
+    found = [state[name].size(0) if name in state else 0 for name in EMBEDDINGS]
+    own = model.state_dict()
+    wanted = [own[name].size(0) if name in own else 0 for name in EMBEDDINGS]
+    return found != wanted and found == wanted[::-1]

@@ -1,0 +1,178 @@
+"""The Transformer decoder: pre-norm layers with causal self-attention, simultaneous cross-attention and feed-forward.
+
+    x <- x + SelfAttention(LN(x));   x <- x + Attention(LN(x), h);   x <- x + FeedForward(LN(x))
+    P(y_i) = softmax(W LN(x) + b)
+
+The queries of all target steps of a layer are known at once; only the scan of alpha runs over them one by one.
+
+With one schedule, the first layer that has a cross-attention decides it and the layers above follow: what a decision
+depends on must not depend on the decision, hence no cross-attention below.  With a schedule for each head, every layer
+decides its own, and a token is written when every head of every layer has stopped (Ma et al. 2020).
+"""
+
+from typing import Any, Dict, List, Optional, Tuple
+
+import torch
+from fairseq.models import FairseqIncrementalDecoder
+from torch import Tensor, nn
+from torch.nn import functional as F  # noqa: N812
+
+from ..attention import AttentionOutput, Memory, SimultaneousAttention, build_layers
+from ..console.errors import UserError
+from ..functional.heads import last_stop
+from ..functional.product import ProductPrecision
+from ..modules.causal_transformer import CausalSelfAttention, FeedForward, KeysValues, sinusoids
+from .config import MilkTransformerConfig
+from .decoder import OutputLayer
+from .encoder import EncoderOut
+
+
+class DecoderLayer(nn.Module):
+    def __init__(
+        self, cfg: MilkTransformerConfig, attention: Optional[SimultaneousAttention], products: ProductPrecision
+    ) -> None:
+        super().__init__()
+        self.dropout = cfg.dropout
+        self.self_attention = CausalSelfAttention(cfg.embed_dim, cfg.attention_heads, cfg.dropout, products)
+        self.self_norm = nn.LayerNorm(cfg.embed_dim)
+        self.attention = attention  # to the source; None below the layer that decides
+        asks = attention is not None and bool(attention.energies())
+        self.norm = nn.LayerNorm(cfg.embed_dim) if asks else nn.Identity()  # of what it asks of the source
+        self.feed_forward = FeedForward(cfg.embed_dim, cfg.ffn_dim, cfg.dropout, products)
+        self.feed_norm = nn.LayerNorm(cfg.embed_dim)
+
+    def to_target(self, x: Tensor, past: Optional[KeysValues] = None) -> Tuple[Tensor, KeysValues]:
+        """Self-attention.  x: (B, I, D)."""
+        y, after = self.self_attention(self.self_norm(x), past)
+        return x + self._drop(y), after
+
+    def finish(self, x: Tensor, c: Optional[Tensor]) -> Tensor:
+        """What has been seen of the source, and feed-forward.  x, c: (..., D)."""
+        x = x if c is None else x + self._drop(c)
+        return x + self._drop(self.feed_forward(self.feed_norm(x)))
+
+    def _drop(self, x: Tensor) -> Tensor:
+        return F.dropout(x, self.dropout, self.training)
+
+
+class TransformerDecoder(FairseqIncrementalDecoder):
+    def __init__(
+        self, cfg: MilkTransformerConfig, dictionary: Any, embedding: nn.Embedding, products: ProductPrecision
+    ) -> None:
+        super().__init__(dictionary)
+        self.dropout, self.embedding = cfg.dropout, embedding
+        seeing = cfg.decoder_layers - cfg.schedule_layer + 1
+        attentions = build_layers(str(cfg.attention), cfg.attention_options(products), seeing)
+        below: List[Optional[SimultaneousAttention]] = [None] * (cfg.schedule_layer - 1)
+        self.layers = nn.ModuleList(DecoderLayer(cfg, attention, products) for attention in [*below, *attentions])
+        self.norm = nn.LayerNorm(cfg.embed_dim)
+        shared = cfg.share_decoder_input_output_embed or cfg.share_all_embeddings
+        self.output = OutputLayer(cfg.embed_dim, len(dictionary), embedding if shared else None, products)
+
+    @property
+    def attention(self) -> SimultaneousAttention:
+        """The first of its attentions to the source: what it says of itself holds for all."""
+        return self.attentions[0]
+
+    @property
+    def attentions(self) -> List[SimultaneousAttention]:
+        return [layer.attention for layer in self.layers if layer.attention is not None]  # type: ignore[misc, union-attr]
+
+    # ---- teacher forcing ----------------------------------------------------------------------------------------
+
+    def forward(
+        self,
+        prev_output_tokens: Tensor,
+        encoder_out: Optional[EncoderOut] = None,
+        incremental_state: Optional[Dict[str, Any]] = None,
+        features_only: bool = False,
+        hard: Optional[bool] = None,
+        **unused: Any,
+    ) -> Tuple[Tensor, Dict[str, Tensor]]:
+        """prev_output_tokens: (B, I) -> logits (B, I, V) and what there is to say of the schedule, see `describe`.
+
+        hard: the schedule decides (e > 0) instead of being expected; by default in evaluation, not in training.
+        features_only: stop before the output layer, whose input is returned instead of the logits.
+        """
+        assert encoder_out is not None
+        if incremental_state is not None:
+            features, extra = self._next(prev_output_tokens[:, -1], encoder_out, incremental_state)
+        else:
+            features, extra = self._all(prev_output_tokens, encoder_out, not self.training if hard is None else hard)
+        return (features if features_only else self.output(features)), extra
+
+    def _all(self, tokens: Tensor, encoder_out: EncoderOut, hard: bool) -> Tuple[Tensor, Dict[str, Tensor]]:
+        x = self.embedding(tokens)
+        x = F.dropout(x + sinusoids(0, x.size(1), x), self.dropout, self.training)
+        outs: List[AttentionOutput] = []
+        for layer in self.layers:
+            assert isinstance(layer, DecoderLayer)
+            x, c = layer.to_target(x)[0], None
+            if layer.attention is not None:
+                memory = layer.attention.remember(encoder_out.h, encoder_out.lengths)
+                alpha = None if layer.attention.decides else outs[0].alpha
+                state = layer.attention.begin(memory)
+                outs.append(layer.attention.expected(layer.norm(x), memory, state, hard, alpha)[0])
+                c = outs[-1].c
+            x = layer.finish(x, c)
+        return self.norm(x), self._describe(outs, encoder_out.lengths)
+
+    def _describe(self, outs: List[AttentionOutput], lengths: Tensor) -> Dict[str, Tensor]:
+        """attn: (B, I, J), beta of the last layer, averaged over its heads; alphas: (B, S, I, J), of each schedule;
+        alpha: (B, I, J), of the position at which the last head stops; src_lengths: (B,).
+        """
+        deciding = [out.alpha for out, attention in zip(outs, self.attentions) if attention.decides]
+        alphas = torch.cat(deciding, dim=1)
+        return {"attn": outs[-1].beta.mean(1), "alpha": last_stop(alphas), "alphas": alphas, "src_lengths": lengths}
+
+    # ---- fairseq's beam search ----------------------------------------------------------------------------------
+
+    def _next(
+        self, tokens: Tensor, encoder_out: EncoderOut, incremental_state: Dict[str, Any]
+    ) -> Tuple[Tensor, Dict[str, Tensor]]:
+        """It is offline: the whole source has been read (soft attention)."""
+        if self.attention.streaming:
+            raise UserError(
+                "fairseq's own search reads the whole source first: decode a simultaneous model with "
+                "--task simultaneous_translation"
+            )
+        past = self.get_incremental_state(incremental_state, "decoder") or {}
+        after: Dict[str, Optional[Tensor]] = {}
+        x = self.embedding(tokens).unsqueeze(1)
+        x = x + sinusoids(past["k0"].size(2) if past else 0, 1, x)  # type: ignore[union-attr]
+        outs: List[AttentionOutput] = []
+        for index, layer in enumerate(self.layers):
+            assert isinstance(layer, DecoderLayer)
+            nothing = layer.self_attention.nothing(len(tokens))
+            before = KeysValues(past[f"k{index}"], past[f"v{index}"]) if past else nothing  # type: ignore[arg-type]
+            x, kept = layer.to_target(x, before)
+            after[f"k{index}"], after[f"v{index}"] = kept
+            if layer.attention is not None:
+                memory = self._whole_source(index, layer.attention, encoder_out, incremental_state)
+                outs.append(layer.attention.attend(layer.attention.queries(layer.norm(x)), memory))
+            x = layer.finish(x, outs[-1].c if layer.attention is not None else None)
+        self.set_incremental_state(incremental_state, "decoder", after)
+        lengths = encoder_out.lengths
+        beta, alpha = outs[-1].beta.mean(1), outs[0].alpha[:, :1].expand(-1, 1, -1)
+        return self.norm(x), {"attn": beta, "alpha": alpha, "alphas": alpha.unsqueeze(1), "src_lengths": lengths}
+
+    def _whole_source(
+        self, index: int, attention: SimultaneousAttention, encoder_out: EncoderOut, incremental_state: Dict[str, Any]
+    ) -> Memory:
+        kept = self.get_incremental_state(incremental_state, f"memory{index}")
+        if not kept:
+            memory = attention.remember(encoder_out.h, encoder_out.lengths)
+            kept = {"values": memory.h, **memory.keys}
+            self.set_incremental_state(incremental_state, f"memory{index}", kept)
+        keys: Dict[str, Tensor] = {name: kept[name] for name in attention.energies()}  # type: ignore[misc]
+        return Memory(kept["values"], keys, encoder_out.lengths.unsqueeze(1), attention.weights())  # type: ignore[arg-type]
+
+    def reorder_incremental_state(self, incremental_state: Dict[str, Any], new_order: Tensor) -> None:
+        for name in ("decoder", *(f"memory{index}" for index in range(len(self.layers)))):
+            saved = self.get_incremental_state(incremental_state, name)
+            if saved:
+                reordered = {key: x.index_select(0, new_order) for key, x in saved.items() if x is not None}
+                self.set_incremental_state(incremental_state, name, reordered)  # type: ignore[arg-type]
+
+    def max_positions(self) -> int:
+        return int(1e5)

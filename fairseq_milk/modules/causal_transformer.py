@@ -1,0 +1,109 @@
+"""Causal pre-norm Transformer layers that run over a whole sequence or one token at a time.
+
+    x <- x + dropout(SelfAttention(LN(x)))         token t sees 1 .. t
+    x <- x + dropout(FeedForward(LN(x)))
+
+A sequence that is padded on the right needs no mask: what follows the end of a sentence is never looked at before it.
+The state of one layer is a pair of tensors, keys and values of the tokens so far, to which a token adds its own.
+"""
+
+import math
+from typing import NamedTuple, Optional, Tuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F  # noqa: N812
+
+from ..functional.heads import join_heads, split_heads
+from ..functional.product import ProductPrecision
+
+
+class KeysValues(NamedTuple):
+    """What a self-attention remembers of T tokens."""
+
+    k: Tensor  # (B, H, T, D/H)
+    v: Tensor  # (B, H, T, D/H)
+
+    def select(self, rows: Tensor) -> "KeysValues":
+        return KeysValues(self.k.index_select(0, rows), self.v.index_select(0, rows))
+
+
+class ProductLinear(nn.Linear):
+    """y = W x + b in the precision of the model's products."""
+
+    def __init__(self, inputs: int, outputs: int, products: ProductPrecision, bias: bool = True) -> None:
+        super().__init__(inputs, outputs, bias)
+        self.products = products
+        nn.init.xavier_uniform_(self.weight)
+        if bias:
+            nn.init.zeros_(self.bias)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.products.linear(x, self.weight, self.bias)
+
+
+class CausalSelfAttention(nn.Module):
+    """Scaled dot-product attention over the tokens so far (Vaswani et al. 2017)."""
+
+    def __init__(self, dim: int, heads: int, dropout: float, products: ProductPrecision) -> None:
+        super().__init__()
+        self.heads, self.dropout = heads, dropout
+        self.qkv = ProductLinear(dim, 3 * dim, products)
+        nn.init.xavier_uniform_(self.qkv.weight, gain=1 / math.sqrt(2))  # as three matrices of dim x dim
+        self.out = ProductLinear(dim, dim, products)
+
+    def nothing(self, batch: int) -> KeysValues:
+        """Before the first token."""
+        weight = self.out.weight
+        empty = weight.new_zeros(batch, self.heads, 0, weight.size(0) // self.heads)
+        return KeysValues(empty, empty)
+
+    def forward(self, x: Tensor, past: Optional[KeysValues] = None) -> Tuple[Tensor, KeysValues]:
+        """x: (B, T, D), all tokens without `past`, else the one after it -> (B, T, D), and what is remembered then."""
+        assert past is None or x.size(1) == 1
+        q, k, v = (split_heads(part, self.heads) for part in self.qkv(x).chunk(3, dim=-1))
+        if past is not None:
+            k, v = torch.cat((past.k, k), dim=2), torch.cat((past.v, v), dim=2)
+        dropout = self.dropout if self.training else 0.0
+        y = F.scaled_dot_product_attention(q, k, v, dropout_p=dropout, is_causal=past is None)
+        return self.out(join_heads(y)), KeysValues(k, v)
+
+
+class FeedForward(nn.Module):
+    """W_2 dropout(relu(W_1 x))."""
+
+    def __init__(self, dim: int, hidden: int, dropout: float, products: ProductPrecision) -> None:
+        super().__init__()
+        self.dropout = dropout
+        self.inner = ProductLinear(dim, hidden, products)
+        self.outer = ProductLinear(hidden, dim, products)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.outer(F.dropout(F.relu(self.inner(x)), self.dropout, self.training))
+
+
+class CausalEncoderLayer(nn.Module):
+    def __init__(self, dim: int, heads: int, hidden: int, dropout: float, products: ProductPrecision) -> None:
+        super().__init__()
+        self.dropout = dropout
+        self.self_attention = CausalSelfAttention(dim, heads, dropout, products)
+        self.self_norm = nn.LayerNorm(dim)
+        self.feed_forward = FeedForward(dim, hidden, dropout, products)
+        self.feed_norm = nn.LayerNorm(dim)
+
+    def forward(self, x: Tensor, past: Optional[KeysValues] = None) -> Tuple[Tensor, KeysValues]:
+        y, after = self.self_attention(self.self_norm(x), past)
+        x = x + self._drop(y)
+        return x + self._drop(self.feed_forward(self.feed_norm(x))), after
+
+    def _drop(self, x: Tensor) -> Tensor:
+        return F.dropout(x, self.dropout, self.training)
+
+
+def sinusoids(first: int, count: int, like: Tensor) -> Tensor:
+    """Sinusoidal positions first .. first + count - 1 (Vaswani et al. 2017).  like: (..., D) -> (count, D)."""
+    half = like.size(-1) // 2
+    rates = torch.exp(torch.arange(half, device=like.device) * (-math.log(10000.0) / max(half - 1, 1)))
+    angles = torch.arange(first, first + count, device=like.device).unsqueeze(1) * rates
+    positions = F.pad(torch.cat((angles.sin(), angles.cos()), dim=1), (0, like.size(-1) % 2))
+    return positions.to(like.dtype)

@@ -1,0 +1,71 @@
+"""What a training says at its start, before hours are spent on it: warnings in plain words, and refusals."""
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from fairseq_milk.console.errors import UserError
+from fairseq_milk.host.precision import OPTIONS, refuse_half_precision
+from fairseq_milk.models.milk_rnmt import MilkRNMT
+from tests.support import fairseq_commands as commands
+from tests.support import tiny_models as tiny
+
+NO_LATENCY = "--criterion label_smoothed_cross_entropy has no latency term"
+OTHER_TASK = "without --task simultaneous_translation"
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return commands.make_corpus(tmp_path_factory.mktemp("start"))
+
+
+def log_of(data: Path, folder: Path, *more: str) -> str:
+    arguments = commands.training(data, folder / "checkpoints", *more, "--disable-validation", max_update=1)
+    return str(commands.run("fairseq-train", *arguments).log)
+
+
+@pytest.mark.parametrize("attention, warned", [("milk", True), ("mocha", True), ("waitk", False), ("soft", False)])
+def test_a_criterion_without_latency(data: Path, tmp_path: Path, attention: str, warned: bool) -> None:
+    log = log_of(data, tmp_path, "--attention", attention, "--criterion", "label_smoothed_cross_entropy")
+    assert (NO_LATENCY in log) == warned and OTHER_TASK not in log
+
+
+def test_the_right_criterion_is_no_reason_to_warn(data: Path, tmp_path: Path) -> None:
+    log = log_of(data, tmp_path, "--attention", "milk", "--latency-weight", "0.1")
+    assert "has no latency term" not in log and OTHER_TASK not in log
+
+
+@pytest.mark.parametrize("attention, warned", [("monotonic", True), ("soft", False)])
+def test_a_task_of_fairseq_s(data: Path, tmp_path: Path, attention: str, warned: bool) -> None:
+    log = log_of(data, tmp_path, "--attention", attention, "--task", "translation")
+    assert (f"--attention {attention} {OTHER_TASK}" in log) == warned
+
+
+@pytest.mark.parametrize("option", ["--fp16", "--bf16", "--amp"])
+def test_half_precision_on_a_cpu(data: Path, tmp_path: Path, option: str) -> None:
+    with pytest.raises(UserError, match=f"{option} needs a GPU; on a CPU, --product-precision bf16"):
+        log_of(data, tmp_path, option)
+
+
+@pytest.mark.parametrize("option", OPTIONS)
+def test_half_precision_on_a_gpu(option: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    common = SimpleNamespace(**{**dict.fromkeys(OPTIONS, False), option: True}, cpu=False)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    refuse_half_precision(SimpleNamespace(common=common))
+    common.cpu = True
+    with pytest.raises(UserError, match=f"--{option.replace('_', '-')} needs a GPU"):
+        refuse_half_precision(SimpleNamespace(common=common))
+
+
+def model(source: int, target: int) -> MilkRNMT:
+    task = SimpleNamespace(source_dictionary=tiny.dictionary(source), target_dictionary=tiny.dictionary(target))
+    return MilkRNMT.build_model(tiny.options(), task)
+
+
+@pytest.mark.parametrize("source, target, guessed", [(9, 12, True), (9, 9, False), (12, 10, False)])
+def test_swapped_languages_are_guessed(source: int, target: int, guessed: bool) -> None:
+    with pytest.raises(UserError, match="does not fit the dictionaries") as raised:
+        model(12, 9).load_state_dict(model(source, target).state_dict())
+    assert ("are source and target language swapped?" in str(raised.value)) == guessed
