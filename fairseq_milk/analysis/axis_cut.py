@@ -22,13 +22,15 @@ class Cut(NamedTuple):
         """Where a value is on the page, in units of the axis."""
         x = np.asarray(x, dtype=float)
         inside = self.start + (x - self.start) * self.width / (self.end - self.start)
-        return np.where(x <= self.start, x, np.where(x < self.end, inside, x - (self.end - self.start) + self.width))
+        values: np.ndarray = np.where(x <= self.start, x, np.where(x < self.end, inside, x - (self.end - self.start) + self.width))
+        return values
 
     def inverse(self, u: Any) -> np.ndarray:
         u = np.asarray(u, dtype=float)
         inside = self.start + (u - self.start) * (self.end - self.start) / self.width
         after = u + (self.end - self.start) - self.width
-        return np.where(u <= self.start, u, np.where(u < self.start + self.width, inside, after))
+        values: np.ndarray = np.where(u <= self.start, u, np.where(u < self.start + self.width, inside, after))
+        return values
 
 
 def find_cut(values: Sequence[float]) -> Optional[Cut]:

@@ -16,7 +16,8 @@ def text_table(cells: Cells, last: str = "right") -> str:
     """For the terminal.  last: the side of the last column, 'left' if it holds text."""
     heading, *rows = cells
     sides = ["left", *["right"] * (len(heading) - 2), last][: len(heading)]
-    return tabulate.tabulate(rows, heading, disable_numparse=True, colalign=sides if rows else None)
+    table: str = tabulate.tabulate(rows, heading, disable_numparse=True, colalign=sides if rows else None)
+    return table
 
 
 def markdown_table(cells: Cells) -> str:

@@ -59,7 +59,7 @@ class TerminalTranslation:
         """The exit code.  UserError if the model cannot be loaded."""
         worker = threading.Thread(target=self._translate, daemon=True)
         worker.start()
-        code = self.application.run(pre_run=self._watch_signals, handle_sigint=False)
+        code: int = self.application.run(pre_run=self._watch_signals, handle_sigint=False)
         if self.failure is not None:
             raise self.failure
         if code != 0 and worker.is_alive():  # it may be in the middle of an import: nothing of it is needed any more

@@ -66,7 +66,9 @@ class SimultaneousModel(FairseqEncoderDecoderModel):
     def forward(
         self, src_tokens: Tensor, src_lengths: Optional[Tensor], prev_output_tokens: Tensor, **kwargs: Any
     ) -> Tuple[Tensor, Dict[str, Tensor]]:
-        return self.decoder(prev_output_tokens, encoder_out=self.encoder(src_tokens, src_lengths), **kwargs)
+        encoder_out = self.encoder(src_tokens, src_lengths)
+        out: Tuple[Tensor, Dict[str, Tensor]] = self.decoder(prev_output_tokens, encoder_out=encoder_out, **kwargs)
+        return out
 
 
 class PacedEmbedding(nn.Embedding):

@@ -76,7 +76,7 @@ class TransformerDecoder(FairseqIncrementalDecoder):
 
     @property
     def attentions(self) -> List[SimultaneousAttention]:
-        return [layer.attention for layer in self.layers if layer.attention is not None]  # type: ignore[misc, union-attr]
+        return [layer.attention for layer in self.layers if layer.attention is not None]  # type: ignore[misc]
 
     # ---- teacher forcing ----------------------------------------------------------------------------------------
 
@@ -139,12 +139,12 @@ class TransformerDecoder(FairseqIncrementalDecoder):
         past = self.get_incremental_state(incremental_state, "decoder") or {}
         after: Dict[str, Optional[Tensor]] = {}
         x = self.embedding(tokens).unsqueeze(1)
-        x = x + sinusoids(past["k0"].size(2) if past else 0, 1, x)  # type: ignore[union-attr]
+        x = x + sinusoids(past["k0"].size(2) if past else 0, 1, x)
         outs: List[AttentionOutput] = []
         for index, layer in enumerate(self.layers):
             assert isinstance(layer, DecoderLayer)
             nothing = layer.self_attention.nothing(len(tokens))
-            before = KeysValues(past[f"k{index}"], past[f"v{index}"]) if past else nothing  # type: ignore[arg-type]
+            before = KeysValues(past[f"k{index}"], past[f"v{index}"]) if past else nothing
             x, kept = layer.to_target(x, before)
             after[f"k{index}"], after[f"v{index}"] = kept
             if layer.attention is not None:
@@ -164,15 +164,15 @@ class TransformerDecoder(FairseqIncrementalDecoder):
             memory = attention.remember(encoder_out.h, encoder_out.lengths)
             kept = {"values": memory.h, **memory.keys}
             self.set_incremental_state(incremental_state, f"memory{index}", kept)
-        keys: Dict[str, Tensor] = {name: kept[name] for name in attention.energies()}  # type: ignore[misc]
-        return Memory(kept["values"], keys, encoder_out.lengths.unsqueeze(1), attention.weights())  # type: ignore[arg-type]
+        keys: Dict[str, Tensor] = {name: kept[name] for name in attention.energies()}
+        return Memory(kept["values"], keys, encoder_out.lengths.unsqueeze(1), attention.weights())
 
     def reorder_incremental_state(self, incremental_state: Dict[str, Any], new_order: Tensor) -> None:
         for name in ("decoder", *(f"memory{index}" for index in range(len(self.layers)))):
             saved = self.get_incremental_state(incremental_state, name)
             if saved:
                 reordered = {key: x.index_select(0, new_order) for key, x in saved.items() if x is not None}
-                self.set_incremental_state(incremental_state, name, reordered)  # type: ignore[arg-type]
+                self.set_incremental_state(incremental_state, name, reordered)
 
     def max_positions(self) -> int:
         return int(1e5)

@@ -79,7 +79,8 @@ class FeedForward(nn.Module):
         self.outer = ProductLinear(hidden, dim, products)
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.outer(F.dropout(F.relu(self.inner(x)), self.dropout, self.training))
+        y: Tensor = self.outer(F.dropout(F.relu(self.inner(x)), self.dropout, self.training))
+        return y
 
 
 class CausalEncoderLayer(nn.Module):

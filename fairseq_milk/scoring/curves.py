@@ -26,7 +26,8 @@ class Curve(NamedTuple):
 
     def at(self, lag: np.ndarray, resample: int) -> np.ndarray:
         order = np.argsort(self.dal[:, resample])
-        return np.interp(lag, self.dal[order, resample], self.quality[order, resample])
+        quality: np.ndarray = np.interp(lag, self.dal[order, resample], self.quality[order, resample])
+        return quality
 
 
 class Difference(NamedTuple):
@@ -114,7 +115,8 @@ def common_lags(first: Curve, second: Curve) -> np.ndarray:
     """(STEPS, 1 + resamples), evenly over what both curves have."""
     low = np.maximum(first.dal.min(0), second.dal.min(0))
     high = np.minimum(first.dal.max(0), second.dal.max(0))
-    return low + np.linspace(0, 1, STEPS)[:, None] * (high - low)
+    lags: np.ndarray = low + np.linspace(0, 1, STEPS)[:, None] * (high - low)
+    return lags
 
 
 def _difference(setting: str, dal: Sequence[float], differences: np.ndarray) -> Difference:
