@@ -186,7 +186,7 @@ def pieces(**options: Any) -> bytes:
 
     model = io.BytesIO()
     limits = {"vocab_size": 48, "hard_vocab_limit": False, "minloglevel": 2}  # a text as small as this has fewer pieces
-    sentencepiece.SentencePieceTrainer.train(sentence_iterator=iter(TEXT), model_writer=model, **limits, **options)
+    sentencepiece.SentencePieceTrainer.train(sentence_iterator=iter(TEXT), model_writer=model, **limits, **options)  # type: ignore[arg-type]
     return model.getvalue()
 
 
