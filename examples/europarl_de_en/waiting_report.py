@@ -3,7 +3,8 @@
     python -m examples.europarl_de_en.waiting_report 'MILk=milk/generate-valid.jsonl' \\
         'wait-k=wait-k/generate-valid.jsonl' --bitext examples/europarl_de_en/data/de-en/clean/train --out waiting.png
 
-Needs `pip install HanTa eflomal`.
+How much a fixed schedule could know at best is measured on the text itself: with --text STEM --wait-k 3 7 the sentences
+of STEM.en are taken for hypotheses that were written under wait-3 and wait-7.  Needs `pip install HanTa eflomal`.
 """
 
 import argparse
@@ -17,6 +18,7 @@ from matplotlib.figure import Figure
 
 from examples.europarl_de_en import verbs, word_alignment
 from examples.europarl_de_en.waiting import MEASURES, Sentences, measure, sample, word_pairs
+from examples.europarl_de_en.word_alignment import Pair
 from fairseq_milk.analysis import drawing
 from fairseq_milk.analysis.looks import style_of
 from fairseq_milk.console.errors import UserError
@@ -24,6 +26,7 @@ from fairseq_milk.console.exit_codes import exit_code
 from fairseq_milk.console.tables import markdown_table
 from fairseq_milk.scoring.bootstrap import interval
 from fairseq_milk.scoring.generate_log import read_generate_log
+from fairseq_milk.scoring.records import Record
 
 FEWEST = 30  # words of a part of speech that the second table shows
 MOST = 50000  # pairs of the bitext
@@ -82,15 +85,32 @@ def named(argument: str) -> Tuple[str, str]:
     return name, path
 
 
+def under_wait_k(pairs: Sequence[Pair], k: int) -> List[Record]:
+    """The translations of a text as if wait-k had written them."""
+    return [
+        Record(number, source, target, [min(k + i, len(source) + 1) for i in range(len(target) + 1)])
+        for number, (source, target) in enumerate(pairs)
+    ]
+
+
 def main(argv: Optional[Sequence[str]] = None) -> int:
     parser = argparse.ArgumentParser(description="How long systems wait for German words that come late.")
-    parser.add_argument("systems", nargs="+", metavar="NAME=FILE", help="generations of the same sentences")
+    parser.add_argument("systems", nargs="*", metavar="NAME=FILE", help="generations of the same sentences")
     parser.add_argument("--bitext", type=Path, required=True, help="STEM of tokenised STEM.de and STEM.en, to align by")
+    parser.add_argument("--text", type=Path, help="STEM of tokenised STEM.de and STEM.en, for --wait-k")
+    parser.add_argument(
+        "--wait-k", type=int, nargs="+", default=[], metavar="K", help="schedules to write --text under"
+    )
     parser.add_argument("--out", type=Path, help="a picture (.png, .svg or .pdf)")
     args = parser.parse_args(argv)
 
     def body() -> int:
         logs = {name: read_generate_log(path).records for name, path in map(named, args.systems)}
+        if args.wait_k and args.text:
+            pairs = word_alignment.read_bitext(args.text, ("de", "en"), MOST)
+            logs.update({f"wait-{k}": under_wait_k(pairs, k) for k in args.wait_k})
+        if not logs:
+            raise UserError("there is nothing to measure: give NAME=FILE, or --text with --wait-k")
         if len({tuple(tuple(r.source) for r in records) for records in logs.values()}) > 1:
             raise UserError("the systems translated different sentences")
         pairs = [pair for records in logs.values() for pair in word_pairs(records)]

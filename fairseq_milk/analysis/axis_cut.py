@@ -22,8 +22,9 @@ class Cut(NamedTuple):
         """Where a value is on the page, in units of the axis."""
         x = np.asarray(x, dtype=float)
         inside = self.start + (x - self.start) * self.width / (self.end - self.start)
-        after = x - (self.end - self.start) + self.width
-        values: np.ndarray = np.where(x <= self.start, x, np.where(x < self.end, inside, after))
+        values: np.ndarray = np.where(
+            x <= self.start, x, np.where(x < self.end, inside, x - (self.end - self.start) + self.width)
+        )
         return values
 
     def inverse(self, u: Any) -> np.ndarray:

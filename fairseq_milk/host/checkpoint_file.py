@@ -15,6 +15,7 @@ from . import pickled_arrays
 from .plain_data import NotPlainError, plain
 
 ZIP = b"PK\x03\x04"
+FOLDER = 0x10  # among the attributes of a record: MS-DOS's mark of a folder, of which torch reads nothing
 TAR = (257, b"ustar")  # offset and mark of torch's oldest format, which unpacks files
 # Beyond what torch itself takes for data: the options of models without a dataclass, and stand-ins for numpy's arrays.
 ALLOWED: Dict[str, Any] = {"argparse.Namespace": argparse.Namespace, **pickled_arrays.NAMES}
@@ -73,7 +74,8 @@ def verify_checksums(content: bytes) -> None:
         names = {record.filename for record in records}
         size = sum(record.file_size for record in records)
         stored = all(record.compress_type == zipfile.ZIP_STORED and not record.flag_bits & 1 for record in records)
-        if len(names) < len(records) or size > len(content) or not stored or archive.comment:
+        folders = any(record.external_attr & FOLDER or record.is_dir() for record in records)
+        if len(names) < len(records) or size > len(content) or not stored or folders or archive.comment:
             raise ValueError("its records are not as torch writes them")
         damaged = archive.testzip()
         if damaged is not None:

@@ -62,7 +62,7 @@ class LineTranslation:
 
     def _log(self, action: str, word: str) -> None:
         if self.verbose:
-            print(action, printable(word), file=sys.stderr, flush=True)
+            print(action, printable(word) if sys.stderr.isatty() else word, file=sys.stderr, flush=True)
 
 
 class JsonTranslation(LineTranslation):

@@ -88,6 +88,23 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: py
     assert "translated different sentences" in capsys.readouterr().err
 
 
+def test_a_text_under_wait_k(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(verbs, "tag", tag)
+    monkeypatch.setattr(word_alignment, "align", lambda pairs, more: [LINKS] * len(pairs))
+    words = {"de": "Ich weiß , dass wir das heute diskutiert haben .", "en": "I know that we have discussed it today ."}
+    for language, text in words.items():
+        (tmp_path / f"dev.{language}").write_text(f"{text}\n" * 3, encoding="utf-8")
+    stem = str(tmp_path / "dev")
+    assert waiting_report.under_wait_k([(["a", "b"], ["c", "d", "e"])], 2)[0].delays == [2, 3, 3, 3]
+    assert waiting_report.main(["--text", stem, "--wait-k", "1", "5", "--bitext", stem]) == 0
+    said = capsys.readouterr().out
+    assert "| wait-1 | early | 1.00 |" in said and "| wait-5 | early | 0.00 | 0.00 |" in said
+    assert waiting_report.main(["--bitext", stem]) == 2
+    assert "there is nothing to measure" in capsys.readouterr().err
+
+
 def test_links_and_text_to_learn_them_from(tmp_path: Path) -> None:
     assert word_alignment.read_links("0-0 1-12") == {(0, 0), (1, 12)} and not word_alignment.read_links("")
     for language in ("de", "en"):

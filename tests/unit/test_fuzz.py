@@ -1,6 +1,7 @@
 """A short run of `tests.support.fuzzing`; the long one is `scripts/faults.sh fuzz`."""
 
 import random
+import re
 from pathlib import Path
 from typing import Dict
 
@@ -44,6 +45,16 @@ def test_a_flipped_bit_does_no_harm(name: str, kinds: Dict[str, Kind], folder: P
     kind, draw = kinds[name], random.Random(1)
     for _ in range(FLIPS):
         fuzzing.try_case(kind, folder, fuzzing.flipped(kind.sound, draw.randrange(8 * len(kind.sound))))
+
+
+def test_a_record_marked_as_a_folder_is_refused(folder: Path, kinds: Dict[str, Kind]) -> None:
+    """The mark is outside of the checksums, and torch fills the tensor of such a record with whatever is in memory."""
+    sound = kinds["checkpoint"].sound
+    entries = [entry.start() for entry in re.finditer(b"PK\x01\x02", sound)]
+    assert len(entries) > 10
+    for entry in entries:
+        content = fuzzing.flipped(sound, 8 * (entry + 38) + 4)  # external attributes, 0x10
+        assert not fuzzing.try_case(kinds["checkpoint"], folder, content)
 
 
 @pytest.mark.parametrize("name", ["system", "eval", "getattr"])
