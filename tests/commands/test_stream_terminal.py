@@ -55,7 +55,7 @@ def test_source_and_target_have_lanes_of_their_own() -> None:
         lines = screen.until(has("de er hat das buch"))
         assert lane(lines, "en") == "he"  # a word that is not finished was not sent
         screen.type("\r")
-        lines = screen.until(has("en he has the book"))
+        lines = screen.until(lambda lines: has("en he has the book")(lines) and lane(lines, "de") == "")
         assert lines[0] == "de er hat das buch" and lines[1] == "en he has the book"  # it stays, and a new one begins
         assert lane(lines, "de") == lane(lines, "en") == ""
 

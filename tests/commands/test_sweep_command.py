@@ -90,7 +90,8 @@ def test_bleu_against_the_published_text(sweep: Sweep) -> None:
     """By the number of the sentence, which is not its line in the log; other text is scored without decoding again."""
     sweep("--only", "start")
     (before,), decoded = sweep.rows(), (sweep.out / "start-s1" / "generate.log").stat().st_mtime_ns
-    lines = [json.loads(line) for line in Path(before.log).read_text().splitlines()]
+    written = map(json.loads, Path(before.log).read_text().splitlines())
+    lines = sorted(written, key=lambda line: line["id"])  # as they are scored
     published = [f"a b c d e {number}" * (number + 1) for number in range(6)]
     file = sweep.folder / "test.en"
     words: Any = {"name: mine": "name: mine\nreferences: {test: test.en}"}
@@ -103,9 +104,10 @@ def test_bleu_against_the_published_text(sweep: Sweep) -> None:
         assert (row.bleu, row.bleu_low, row.bleu_high) == expected != (before.bleu, before.bleu_low, before.bleu_high)
         assert row.dal == before.dal
     assert (sweep.out / "start-s1" / "generate.log").stat().st_mtime_ns == decoded
-    for text in ("a\nb", "a\nb\nc\nd\ne\n"):  # the end of the last line is not another one
+    for text, missing in (("a\nb", 3), ("a\nb\nc\nd\ne\n", 6)):  # the end of the last line is not another one
         file.write_text(text)
-        assert "test.en has no line 6: it is not the text of what start-s1 has decoded" in sweep(code=2, **words)
+        said = sweep(code=2, **words)
+        assert f"test.en has no line {missing}: it is not the text of what start-s1 has decoded" in said
 
 
 def test_the_models_of_a_system_are_decoded_in_another_way(sweep: Sweep) -> None:

@@ -70,8 +70,10 @@ given.pop("--user-dir")
 number = int(hashlib.sha256(json.dumps([model, given], sort_keys=True).encode()).hexdigest()[:8], 16)
 lengths = [3 + (number >> i) % 7 for i in range(6)]
 signature = {"signature": "unit:subword|eos:yes|len:hyp|version:0"}
-lines = [{"text": "a b c d e " * n, "reference_text": "a b c d f " * 5, "DAL": n} for n in lengths]
-lines = [{"id": 5 - i, **line} for i, line in enumerate(lines)]
+words, reference = ("a b c d e".split(), "a b c d f".split() * 5)
+lines = [{"id": 5 - i, "source": ["w"] * (n - 1), "hypothesis": words * n} for i, n in enumerate(lengths)]
+for n, line in zip(lengths, lines):  # everything is read first: DAL is n
+    line.update(delays=[n] * (5 * n + 1), reference=reference, text="a b c d e " * n, reference_text="a b c d f " * 5)
 latency = {"AP": 0.5, "AL": 2.0, "DAL": sum(lengths) / 6, "measured": 6, "skipped": 0, **signature}
 bleu = {"score": number / 2**32 * 100, "signature": "nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:2.5.1"}
 os.makedirs(folder, exist_ok=True)

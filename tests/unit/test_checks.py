@@ -230,7 +230,7 @@ BROKEN_MODELS = [
     (with_stop(exact=False, alignment=expected_alignment_parallel, final_noise=2.0), "mass", {"agreement"}, "fiction"),
     (with_stop(threshold=0.55), "agreement", set(), "not the same schedule"),
     (turned("encoder", PeekingEncoder), "causality", {"streaming"}, "earlier states"),
-    (turned("decoder.attention.head", PeekingHead), "causality", set(), "energies"),
+    (turned("decoder.attention.head", PeekingHead), "causality", {"streaming"}, "energies"),
     (turned("decoder", PeekingDecoder), "causality", {"streaming"}, "outputs"),
     (turned("decoder", CountingDecoder), "causality", {"streaming", "policy"}, "outputs"),
     (turned("encoder", ForgetfulEncoder), "streaming", set(), "differ between a batch and a stream"),

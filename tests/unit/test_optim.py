@@ -11,6 +11,7 @@ from fairseq.logging import metrics
 from omegaconf import OmegaConf
 
 from fairseq_milk.console.errors import UserError
+from fairseq_milk.host import precision as host_precision
 from fairseq_milk.optim import GradientNormGuard, RNMTAdam, RNMTPlusSchedule, rnmt_plus_multiplier
 from tests.support import fairseq_commands as commands
 
@@ -221,7 +222,9 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("precision", ["--memory-efficient-fp16", "--fp16 --fp16-no-flatten-grads"])
-def test_half_precision(precision: str, data: Path, tmp_path: Path) -> None:
+def test_half_precision(precision: str, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a CPU, where it is refused: the arithmetic is that of a GPU."""
+    monkeypatch.setattr(host_precision, "has_gpu", lambda cfg: True)
     more = [*precision.split(), "--latency-weight", 0.2, "--decoder-layers", 3, "--disable-validation"]
     log = commands.run("fairseq-train", *commands.training(data, tmp_path, *more))
     for update_ in log.json("num_updates"):

@@ -593,6 +593,7 @@ def test_importing_the_plugin_is_quiet_and_does_not_import_matplotlib() -> None:
     """fairseq's wish for tensorboardX is not heard, what its modules have to say later is."""
     code = (
         "import logging, sys, fairseq_milk, fairseq_milk.analysis, fairseq_milk.cli\n"
+        "fairseq_milk.register()\n"
         "assert 'matplotlib' not in sys.modules\n"
         "logging.getLogger('fairseq.tasks.text_to_speech').info('later')"
     )
