@@ -107,7 +107,7 @@ def test_bleu_against_the_published_text(sweep: Sweep) -> None:
     for text, missing in (("a\nb", 3), ("a\nb\nc\nd\ne\n", 6)):  # the end of the last line is not another one
         file.write_text(text)
         said = sweep(code=2, **words)
-        assert f"test.en has no line {missing}: it is not the text of what start-s1 has decoded" in said
+        assert f"start-s1: {file} has no line {missing}: it is not the text of what was decoded" in said
 
 
 def test_the_models_of_a_system_are_decoded_in_another_way(sweep: Sweep) -> None:
