@@ -4,7 +4,7 @@ import shlex
 import shutil
 import sys
 from pathlib import Path
-from typing import List, Sequence, Union
+from typing import List, Sequence
 
 from examples.verb_final.text import SOURCE
 from fairseq_milk.console.progress import Line
@@ -24,8 +24,7 @@ def prepare_page(runs: Sequence[Run], data: Path, out: Path, line: Line) -> str:
     examples = out / "models" / "examples.txt"
     examples.write_text("".join(f"{sentence}\n" for sentence in choose_examples(data)), encoding="utf-8")
     program = Path(sys.executable).with_name("fairseq-milk")
-    command: List[Union[str, Path]] = [program, "serve", *models, "--examples", examples]
-    return shlex.join(shown(part) if isinstance(part, Path) else part for part in command)
+    return shlex.join([shown(program), "serve", *map(shown, models), "--examples", shown(examples)])
 
 
 def export_model(run: Run, data: Path, folder: Path, line: Line) -> Path:

@@ -27,7 +27,7 @@ from .allowed_parts import is_ours, require_allowed_parts
 from .archives import load_archive_file
 from .checkpoint_file import read_checkpoint
 from .configuration import ConfigurationError, plain_configuration
-from .resuming import compare_options, ranks_exchange_state, require_fitting_moments, require_resumable
+from .resuming import changed_options, compare_options, ranks_exchange_state, require_fitting_moments, require_resumable
 
 # whether fairseq is about to build what the configuration of a checkpoint names
 _builds: ContextVar[bool] = ContextVar("_builds", default=False)
@@ -166,7 +166,7 @@ def resume(cfg: Any, trainer: Any, **passthrough: Any) -> Any:
         with ranks_exchange_state():
             result = _resume(cfg, trainer, **passthrough)
     except Exception as error:
-        sentence = _sentence(error, read)
+        sentence = _sentence(error, read, trainer)
         if sentence is None:
             raise
         raise UserError(sentence) from error
@@ -180,14 +180,18 @@ def resume(cfg: Any, trainer: Any, **passthrough: Any) -> Any:
     return result
 
 
-def _sentence(error: Exception, read: Dict[str, Any]) -> Optional[str]:
+def _sentence(error: Exception, read: Dict[str, Any], trainer: Any) -> Optional[str]:
     """What to say of an error that comes from a checkpoint; None if it is said already, or comes from elsewhere."""
     if isinstance(error, (UserError, MemoryError, torch.cuda.OutOfMemoryError)):
         return None
     hidden = error.__context__
     if isinstance(hidden, UserError):  # fairseq names the file but hides why its parameters are refused
         return f"{str(error).split(';')[0]}: {hidden}"
-    return f"{read['path']} cannot be resumed from: {reason(error)}" if read else None
+    if not read:
+        return None
+    changed = changed_options(read["cfg"], trainer.cfg)
+    others = f"; other options: {changed}" if changed else ""
+    return f"{read['path']} cannot be resumed from: {reason(error)}{others}"
 
 
 def install() -> None:

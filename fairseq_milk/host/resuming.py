@@ -88,7 +88,7 @@ def _extra(extra: Any) -> str:
     if not isinstance(iterator.get("shuffle", True), bool):
         return "its place in the data is not one"
     for name in ("best", "val_loss", "previous_training_time"):
-        if not _is_number(extra.get(name)):
+        if not _is_figure(extra.get(name)):  # a tensor where ranks have added them up
             return f"its {name} is {_shown(extra[name])}"
     return _meters(extra.get("metrics"))
 
@@ -146,18 +146,24 @@ def compare_options(saved: Any, trainer: Any, path: str) -> None:
 
     Not if the optimiser starts anew, which says that another training is meant.
     """
-    changed = {part: _changed(saved, trainer.cfg, part) for part in COMPARED}
     checkpoint = trainer.cfg.checkpoint
     anew = checkpoint.reset_optimizer or path == checkpoint.finetune_from_model
-    meaning = [text for name, text in changed["model"].items() if name not in ABOUT_TRAINING and "dropout" not in name]
+    model = _changed(saved, trainer.cfg, "model")
+    meaning = [text for name, text in model.items() if name not in ABOUT_TRAINING and "dropout" not in name]
     if meaning and not anew:
         raise UserError(
             f"{path} is of another model than the options describe: {', '.join(meaning)}; leave them as they were, or "
             "give --reset-optimizer to train the parameters on in the new model"
         )
-    texts = dict.fromkeys(text for options in changed.values() for text in options.values())
-    if texts:
-        logger.warning(f"going on from {path} with other options than it was trained with: {', '.join(texts)}")
+    changed = changed_options(saved, trainer.cfg)
+    if changed:
+        logger.warning(f"going on from {path} with other options than it was trained with: {changed}")
+
+
+def changed_options(saved: Any, cfg: Any) -> str:
+    """'--noise 1.0 (was 4.0), --lr-scheduler fixed (was rnmt_plus)'; empty if all are the same."""
+    texts = (text for part in COMPARED for text in _changed(saved, cfg, part).values())
+    return ", ".join(dict.fromkeys(texts))
 
 
 def _changed(saved: Any, cfg: Any, part: str) -> Dict[str, str]:

@@ -59,8 +59,13 @@ class Session:
         self.schedule: List[Event] = []
         self.source: List[str] = []
         self.written: List[Written] = []  # EOS included
-        self.text = ""
+        self._text: List[str] = []
         self.words = 0  # source words read
+
+    @property
+    def text(self) -> str:
+        """The translation so far."""
+        return "".join(self._text)
 
     @property
     def done(self) -> bool:
@@ -113,7 +118,7 @@ class Session:
             return []
         self.schedule.append(Event(WRITE, text.strip(), tuple(self._waiting)))
         self._waiting = []
-        self.text += text
+        self._text.append(text)
         return [Piece(text, written.delay, self.words)]
 
     def _symbol(self, token: int) -> str:

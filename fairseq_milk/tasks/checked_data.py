@@ -102,8 +102,10 @@ class CheckedTranslationTask(TranslationTask):
         saved = state_dict.get(DICTIONARIES)
         for file, digest in self._digests().items():
             if isinstance(saved, dict) and saved.get(file, digest) != digest:
+                path = os.path.join(utils.split_paths(self.cfg.data)[0], file)
                 raise UserError(
-                    f"{os.path.join(self.cfg.data, file)} is not the dictionary that the model was trained with"
+                    "the checkpoint does not fit the dictionaries: "
+                    f"{path} is not the dictionary that the model was trained with"
                 )
         super().load_state_dict({name: value for name, value in state_dict.items() if name != DICTIONARIES})
 

@@ -258,7 +258,8 @@ def test_a_damaged_checkpoint_is_named(change: Any, plain: Plain, tmp_path: Path
 @decoders
 def test_what_is_no_file(load: Any, plain: Plain, tmp_path: Path) -> None:
     refused(load, tmp_path / "nowhere.pt", plain.bin, "there is no checkpoint|cannot be read: Model file not found")
-    refused(load, tmp_path, plain.bin, "there is no checkpoint|cannot be read: Is a directory")
+    folder = "there is no checkpoint|cannot be read: Is a directory|is a folder, not a checkpoint"
+    refused(load, tmp_path, plain.bin, folder)
 
 
 def test_a_folder_that_is_not_there() -> None:

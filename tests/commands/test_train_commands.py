@@ -11,7 +11,7 @@ from typing import Any, Dict, List, NamedTuple
 import numpy as np
 import pytest
 import torch
-from fairseq import checkpoint_utils
+from fairseq import checkpoint_utils, tasks
 
 from fairseq_milk.console.errors import UserError
 from fairseq_milk.models.milk_rnmt import MilkRNMT
@@ -189,8 +189,12 @@ def test_checkpoints_of_fairseq_s_own_models_load(trained: Trained, tmp_path: Pa
     rest = f"--optimizer adam --lr 0.01 --batch-size 8 --max-update 1 --save-dir {tmp_path} --num-workers 0"
     run("fairseq-train", *plain.split(), *rest.split(), "--disable-validation")
     checkpoint = tmp_path / "checkpoint_last.pt"
-    assert isinstance(torch.load(checkpoint)["cfg"]["model"], argparse.Namespace)
-    checkpoint_utils.load_model_ensemble_and_task([str(checkpoint)])
+    cfg = checkpoint_utils.load_checkpoint_to_cpu(str(checkpoint))["cfg"]
+    assert isinstance(cfg["model"], argparse.Namespace)
+    models, _, _ = checkpoint_utils.load_model_ensemble_and_task([str(checkpoint)], task=tasks.setup_task(cfg.task))
+    assert type(models[0]).__name__ == "LSTMModel"
+    with pytest.raises(UserError, match="'lstm' is not a model of fairseq_milk"):  # nobody has named fairseq's own task
+        checkpoint_utils.load_model_ensemble_and_task([str(checkpoint)])
 
 
 def test_a_checkpoint_written_with_an_older_numpy(trained: Trained, tmp_path: Path) -> None:
@@ -204,7 +208,8 @@ def test_a_checkpoint_written_with_an_older_numpy(trained: Trained, tmp_path: Pa
             if item.filename.endswith("data.pkl"):
                 content = content.replace(b"cnumpy._core.multiarray\n", b"cnumpy.core.multiarray\n")
             old.writestr(item.filename, content)
-    assert torch.load(tmp_path / "old.pt")["extra_state"]["counts"][1] == 2.5
+    counts, mean = checkpoint_utils.load_checkpoint_to_cpu(str(tmp_path / "old.pt"))["extra_state"]["counts"]
+    assert np.array_equal(counts, np.arange(3)) and mean == 2.5
 
 
 # ---- fairseq-hydra-train ----------------------------------------------------------------------------------------

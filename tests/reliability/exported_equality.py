@@ -39,13 +39,14 @@ def main(given: Optional[List[str]] = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--updates", type=int, default=400)
     parser.add_argument("--sentences", type=int, default=1000)
+    parser.add_argument("--training-sentences", type=int, default=6000)
     parser.add_argument("--mechanisms", nargs="+", default=FIVE)
     parser.add_argument("--int8", nargs="*", default=["milk"], help="mechanisms that are exported in int8 too")
     parser.add_argument("--out", type=Path)
     args = parser.parse_args(given)
     with tempfile.TemporaryDirectory() as scratch:
         out = args.out or Path(scratch)
-        data = prepare_data(out, {"train": 20000, "valid": 100, "test": args.sentences}, Line())
+        data = prepare_data(out, {"train": args.training_sentences, "valid": 100, "test": args.sentences}, Line())
         for mechanism in args.mechanisms:
             checkpoint = train(mechanism, data, out / f"train-{mechanism}", args.updates)
             for weights in ("float32", "int8") if mechanism in args.int8 else ("float32",):

@@ -27,8 +27,13 @@ def draw_cases(kind: Kind, folder: Path, count: int, number: int) -> Counter[boo
     found: Counter[bool] = collections.Counter()
 
     @seed(number)
-    @settings(max_examples=count, database=None, deadline=None, phases=[Phase.generate, Phase.shrink])
-    @settings(suppress_health_check=list(HealthCheck))
+    @settings(
+        max_examples=count,
+        database=None,
+        deadline=None,
+        phases=[Phase.generate, Phase.shrink],
+        suppress_health_check=list(HealthCheck),
+    )
     @given(content=kind.damaged)
     def run(content: bytes) -> None:
         found[fuzzing.try_case(kind, folder, content)] += 1

@@ -139,7 +139,7 @@ def main(given: Optional[List[str]] = None) -> int:
     parser.add_argument("--total", type=int, default=10000, help="sentences")
     args = parser.parse_args(given)
     lines = args.sentences.read_text(encoding="utf-8").splitlines()
-    texts = sorted({line for line in lines if 0 < len(line.split()) <= LONGEST})[:500]
+    texts = sorted({line for line in lines if 0 < len(line.split()) <= LONGEST})[:200]
     translator = load(args.model)
     expected = {text: translator.translate(text).text for text in texts}
     return asyncio.run(run(args.model, expected, Load(args.sessions, args.words_per_minute, args.total)))

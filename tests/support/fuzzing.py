@@ -37,8 +37,13 @@ _watching = False
 
 
 def _audit(event: str, arguments: Tuple[Any, ...]) -> None:
-    if _watching and (event in CODE or (event == "compile" and MARK in str(arguments[0])[:1000])):
+    if _watching and (event in CODE or (event == "exec" and _has_mark(arguments[0]))):
         _events.append(event)
+
+
+def _has_mark(code: Any) -> bool:
+    """Whether it is what `eval` or `exec` would run of a text with the mark."""
+    return code.co_filename == "<string>" and MARK in str(code.co_consts)
 
 
 sys.addaudithook(_audit)

@@ -241,6 +241,15 @@ def test_step_by_step_is_the_whole_sequence(nonlinearity: bool, clip: float) -> 
 
 
 @pytest.mark.parametrize("nonlinearity, clip", OPTIONS)
+def test_the_step_that_is_traced_is_the_step(nonlinearity: bool, clip: float) -> None:
+    c = case(nonlinearity, clip)
+    state = LSTMState(c.h, c.c)
+    with torch.no_grad():
+        for plain, step in zip(c.lstm._plain_step(c.x[:, 0], state), c.lstm.step(c.x[:, 0], state)):
+            torch.testing.assert_close(plain, step, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("nonlinearity, clip", OPTIONS)
 @pytest.mark.parametrize("known", [0, 1, D])
 def test_the_loop_is_the_whole_sequence(nonlinearity: bool, clip: float, known: int) -> None:
     c = case(nonlinearity, clip)
