@@ -15,6 +15,8 @@ TRAIN = [
     "sacrebleu>=2.3",
     "matplotlib",
     "PyYAML",
+    "jinja2",  # both for the report
+    "pillow",
     "tabulate",
     "onnx>=1.16",  # both for `fairseq-milk export`
     "onnxscript",
@@ -47,7 +49,7 @@ setup(
     author="fairseq_milk contributors",
     license="MIT",
     packages=find_packages(include=["fairseq_milk", "fairseq_milk.*"]),
-    package_data={"fairseq_milk": ["py.typed", "live/page/*"]},
+    package_data={"fairseq_milk": ["py.typed", "analysis/templates/*", "live/page/*"]},
     zip_safe=False,
     python_requires=">=3.10,<3.13",
     install_requires=["numpy", "onnxruntime>=1.19"],  # enough to run an exported model

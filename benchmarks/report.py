@@ -49,23 +49,30 @@ def draw_bars(results: Results, path: Path) -> None:
     """Each measured number relative to its limit, on the side of the line on which it should be."""
     from matplotlib.figure import Figure
 
-    shown: List[Tuple[str, float, bool]] = []
+    shown: List[Tuple[str, float, str, bool]] = []
     for name, row in results.rows.items():
         for check in row["checks"]:
             if check["limit"] and check["value"] > 0:
                 relative = check["value"] / check["limit"]
                 better = 1 / relative if check["bar"].startswith(">") else relative
-                shown.append((f"{name}: {check['what']}", better, check["met"]))
-    figure = Figure(figsize=(9, 0.8 + 0.24 * len(shown)), layout="constrained")
+                measured = f"{number(check['value'])} ({check['bar']})"
+                shown.append((f"{name}: {check['what']}", better, measured, check["met"]))
+    labels, values, measured_texts, met = zip(*shown) if shown else ((), (), (), ())
+    figure = Figure(figsize=(8.5, 1.0 + 0.3 * len(shown)), layout="constrained")
     axes: Any = figure.add_subplot()
-    colours = ["#009E73" if met else "#D55E00" for _, _, met in shown]
-    axes.barh([label for label, _, _ in shown], [value for _, value, _ in shown], color=colours, height=0.7)
+    axes.barh(labels, values, color=["#009E73" if good else "#D55E00" for good in met], height=0.7)
+    right = max([1.0, *values]) + 0.06
+    for line, text in enumerate(measured_texts):
+        axes.text(right, line, text, fontsize=9, va="center")
     axes.axvline(1.0, color="black", linewidth=1)
-    axes.set_xlim(0, 2)
-    axes.set_xlabel("share of what the bar allows (left of 1 is met)")
-    axes.tick_params(axis="y", labelsize=7)
+    axes.set_xlim(0, right + 0.5)
+    axes.set_ylim(-0.6, len(shown) - 0.4)
+    axes.set_xticks([0, 0.25, 0.5, 0.75, 1.0])
+    axes.set_xlabel("share of what the bar allows", loc="left")
+    axes.tick_params(axis="y", labelsize=9, length=0)
+    axes.spines[["top", "right"]].set_visible(False)
     axes.invert_yaxis()
-    figure.savefig(path, dpi=90)
+    figure.savefig(path, dpi=110)
 
 
 def draw_growth(results: Results, path: Path) -> None:

@@ -15,12 +15,13 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 import numpy as np
 from matplotlib.figure import Figure
 
-from examples.document import markdown_table
 from examples.europarl_de_en import verbs, word_alignment
 from examples.europarl_de_en.waiting import MEASURES, Sentences, measure, sample, word_pairs
 from fairseq_milk.analysis import drawing
+from fairseq_milk.analysis.looks import style_of
 from fairseq_milk.console.errors import UserError
 from fairseq_milk.console.exit_codes import exit_code
+from fairseq_milk.console.tables import markdown_table
 from fairseq_milk.scoring.bootstrap import interval
 from fairseq_milk.scoring.generate_log import read_generate_log
 
@@ -60,7 +61,7 @@ def figure(systems: Mapping[str, Sentences]) -> Figure:
     with drawing.house_style():
         drawn = Figure(figsize=(5.6, 3.6), layout="constrained")
         axes: Any = drawn.add_subplot()
-        for x, (name, (colour, _)) in enumerate(drawing.style_of(systems).items()):
+        for x, (name, (colour, _)) in enumerate(style_of(systems).items()):
             for offset, late in ((-0.2, True), (0.2, False)):
                 found = interval(sample(systems[name], "lag", late))
                 spread = [[max(0.0, found.score - found.low)], [max(0.0, found.high - found.score)]]

@@ -2,5 +2,6 @@
 
 import logging
 
-# fairseq sets the root logger to DEBUG, where matplotlib tells about every font, beginning with its import
-logging.getLogger("matplotlib").setLevel(logging.WARNING)
+# fairseq sets the root logger to DEBUG, where these log every font and every part of a picture
+for name in ("matplotlib", "PIL"):
+    logging.getLogger(name).setLevel(logging.WARNING)

@@ -1,8 +1,8 @@
-"""The paper's diagram of a sentence: what the soft head looks at, and where the hard head stands.
+"""The paper's diagram of a sentence: what is attended to, and how far the source has been read.
 
-Source tokens run to the right, target tokens down.  A circle's shade is the attention, a bold outline the position of
-the head, and a line its way through the sentence: to the right it reads, downwards it writes.  What has not been read
-yet is a dot.
+Source tokens run to the right, target tokens down.  A circle's shade is the attention, a bold outline the last token
+read, and a line the way through the sentence: to the right it reads, downwards it writes.  What has not been read yet
+is a dot.
 """
 
 from typing import Any, List, NamedTuple, Optional, Sequence
@@ -14,7 +14,8 @@ from matplotlib.lines import Line2D
 
 from ..scoring.records import Record
 from .arrays import Booleans, Integers, Matrix, Strings, as_lists
-from .drawing import ORANGE, literal, style, text_width, visible
+from .drawing import literal, style, text_width, visible
+from .looks import ORANGE, display_name
 
 EOS = "⟨/s⟩"
 CELL = 0.32  # inches a token
@@ -23,7 +24,7 @@ LONGEST = 300  # tokens of a sentence that can still be looked at
 LETTERS = 24  # of a token: a longer one is cut
 DARKEST = 0.8  # the shade of attention 1, on which the outline of the head can still be seen
 DASHES = (0, (3, 2))
-PATH, HEAD, READ, UNREAD = "#9BC3E0", "#111111", "#B8B8B8", "#D0D0D0"
+PATH, HEAD, READ, UNREAD, WRONG = "#9BC3E0", "#111111", "#B8B8B8", "#D0D0D0", "#C00000"
 
 
 class Panel(NamedTuple):
@@ -143,25 +144,27 @@ def _label(axes: Any, panel: Panel) -> None:
     axes.set_yticks(range(len(panel.target)), [literal(shown(token)) for token in panel.target])
     for text, wrong in zip(axes.get_yticklabels(), [] if panel.wrong is None else panel.wrong):
         if wrong:
-            text.set_color("#C00000")
+            text.set_color(WRONG)
             text.set_fontweight("bold")
     axes.xaxis.tick_top()
     axes.tick_params(length=0, pad=2)
     axes.set_frame_on(False)
     axes.set_aspect("equal", anchor="N")
     if panel.title:
-        axes.set_title(literal(panel.title), pad=8, fontweight="bold")
+        axes.set_title(literal(display_name(panel.title)), pad=8, fontweight="bold")
 
 
 def _legend(figure: Figure, panels: Sequence[Panel], font: float) -> None:
     handles = [Line2D([], [], color=PATH, marker="o", markersize=7, markerfacecolor="white", markeredgecolor=HEAD,
-                      markeredgewidth=1.6, linewidth=2.5, label="where the head stands")]  # fmt: skip
+                      markeredgewidth=1.6, linewidth=2.5, label="how far it has read")]  # fmt: skip
     if any(p.attention is not None for p in panels):
         shade = Line2D([], [], color="0.25", marker="o", linestyle="", markersize=7.0)
         shade.set_label("attention: the darker, the more")
         handles.append(shade)
     if any(p.best is not None for p in panels):
         handles.append(Line2D([], [], color=ORANGE, linestyle=DASHES, label="how far one must read"))
+    if any(p.wrong is not None and any(p.wrong) for p in panels):
+        handles.append(Line2D([], [], color=WRONG, marker="s", linestyle="", markersize=7.0, label="a wrong word"))
     room = int(figure.get_figwidth() * 72 / (17 * font))  # entries beside each other
     columns = max(1, min(len(handles), room))
     figure.legend(handles=handles, loc="outside lower center", ncols=columns, frameon=False, fontsize=font - 2)

@@ -8,38 +8,18 @@ import warnings
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import Any, Dict, FrozenSet, Iterable, Iterator, List, Optional, Sequence, Tuple, Union
+from typing import Any, Dict, FrozenSet, Iterable, Iterator, List, Sequence, Tuple, Union
 
 import matplotlib
 from matplotlib import font_manager
 from matplotlib.figure import Figure
 from matplotlib.text import Text
+from PIL import Image
 
 from ..console.files import write_atomically
 
 logger = logging.getLogger(__name__)
 FORMATS = ("png", "svg", "pdf")
-
-# Okabe and Ito's colours, told apart by the colour-blind, and four of Tol's that go with them
-BLUE, ORANGE, GREEN, PINK, AMBER, SKY, BLACK = (
-    "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000",
-)  # fmt: skip
-INDIGO, WINE, OLIVE, GREY = "#332288", "#882255", "#999933", "#888888"
-
-# Markers tell the systems apart in print.  The mechanisms have looks of their own, whose colours nobody else gets.
-FAMILIES = {
-    "milk": (BLUE, "o"),
-    "waitk": (ORANGE, "s"),
-    "monotonic": (GREEN, "^"),
-    "mocha": (PINK, "D"),
-    "soft": (AMBER, "v"),
-}
-_COLOURS, _MARKERS = (SKY, BLACK, WINE, OLIVE, INDIGO, GREY), "PXp<>dh*8^osv"  # of the others: 6 and 13, coprime
-
-# No two are alike, and the first nine have markers that no mechanism has
-OTHERS: Tuple[Tuple[str, str], ...] = tuple(
-    (_COLOURS[n % len(_COLOURS)], _MARKERS[n % len(_MARKERS)]) for n in range(len(_COLOURS) * len(_MARKERS))
-)
 
 # The first has Latin, Greek, Cyrillic, Arabic and Hebrew; of the others, those that are installed
 FONTS = (
@@ -76,32 +56,6 @@ def text_width(text: str) -> int:
         0 if unicodedata.combining(letter) else 2 if unicodedata.east_asian_width(letter) in "WF" else 1
         for letter in text
     )
-
-
-def style_of(names: Iterable[str]) -> Dict[str, Tuple[str, str]]:
-    """name -> its colour and marker: in every picture the same for a mechanism, those of nobody for other names.
-
-    Spellings of one name share them: 'waitk' and 'wait-k (paper)'.  Of several systems of one mechanism, the first has
-    its look.
-    """
-    names = list(names)
-    taken: Dict[str, Tuple[str, str]] = {}
-    for key in sorted(dict.fromkeys(map(_plain, names)), key=lambda key: _family(key) is None):
-        family = _family(key)
-        own = [] if family is None else [FAMILIES[family]]
-        free = [look for look in (*own, *OTHERS) if look not in taken.values()]
-        taken[key] = free[0] if free else OTHERS[len(taken) % len(OTHERS)]
-    return {name: taken[_plain(name)] for name in names}
-
-
-def _plain(name: str) -> str:
-    return re.sub(r" \(paper\)$|[-_ ]", "", name).casefold()
-
-
-def _family(plain: str) -> Optional[str]:
-    """Of 'milk', and of 'old/milk' in a table by the name of old."""
-    system = plain.rpartition("/")[2]
-    return next((family for family in FAMILIES if system.startswith(family)), None)
 
 
 # ---- fonts ----------------------------------------------------------------------------------------------------------
@@ -197,4 +151,12 @@ def render(figure: Figure, suffix: str, dpi: int = 150) -> bytes:
     file = io.BytesIO()
     with house_style():
         figure.savefig(file, format=suffix, dpi=dpi, facecolor="white", metadata=dates.get(suffix))
+    return file.getvalue()
+
+
+def small_png(figure: Figure, colours: int, pixels: int = 760) -> bytes:
+    """A PNG for a page: at most so many pixels wide, and in so few colours that it takes little room."""
+    picture = Image.open(io.BytesIO(render(figure, "png", dpi=min(110, int(pixels / figure.get_figwidth())))))
+    file = io.BytesIO()
+    picture.convert("RGB").quantize(colours).save(file, "png", optimize=True)
     return file.getvalue()

@@ -1,5 +1,6 @@
 """The paper's histogram of initial delays: how many source tokens are read before the first target token is written."""
 
+import math
 from typing import Any, Mapping
 
 import matplotlib
@@ -7,14 +8,15 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from .arrays import Integers, as_lists
-from .drawing import legend_label, literal, style, style_of
+from .drawing import literal, style
+from .looks import display_name, style_of
 
-HATCHES = ("", "////", "....", "xxxx", "\\\\\\\\", "++++", "oo")  # tell the systems apart in print
-ROOM = 0.86  # of the distance between two delays, taken by their bars
+WIDTH = 0.8  # of a bar, in tokens
+TICKS = 24  # at most
 
 
 def delay_histogram(delays: Mapping[str, Integers], title: str = "") -> Figure:
-    """delays: system -> g_1 of each sentence.  Bars side by side, in per cent of the system's sentences."""
+    """delays: system -> g_1 of each sentence.  One row per system, in per cent of its sentences."""
     delays = {name: as_lists(values) for name, values in delays.items()}
     for name, values in delays.items():
         if not len(values):
@@ -22,25 +24,30 @@ def delay_histogram(delays: Mapping[str, Integers], title: str = "") -> Figure:
     if not delays:
         raise ValueError("there is nothing to draw")
     shares = {name: delay_shares(values) for name, values in delays.items()}
-    with matplotlib.rc_context({**style(), "hatch.linewidth": 0.6}):
-        figure = Figure(figsize=(6.4, 3.6), layout="constrained")
-        axes: Any = figure.add_subplot()
-        width = ROOM / len(shares)
-        for index, (name, (colour, _)) in enumerate(style_of(shares).items()):
-            left = np.arange(len(shares[name])) - ROOM / 2 + index * width
-            axes.bar(left, shares[name], width, align="edge", color=colour, edgecolor="white", linewidth=0.4,
-                     hatch=HATCHES[index % len(HATCHES)], label=legend_label(_label(name, delays[name])))  # fmt: skip
-        axes.set_xlim(min(min(values) for values in delays.values()) - 1, max(map(len, shares.values())))
-        axes.xaxis.get_major_locator().set_params(integer=True)
-        axes.set_xlabel("initial delay (source tokens read before the first is written)")
-        axes.set_ylabel("sentences (%)")
+    with matplotlib.rc_context(style()):
+        figure = Figure(figsize=(6.4, 0.9 + 1.5 * len(shares)), layout="constrained")
+        rows: Any = figure.subplots(len(shares), 1, squeeze=False, sharex=True, sharey=True)
+        for axes, (name, (colour, _)) in zip(rows[:, 0], style_of(shares).items()):
+            axes.bar(range(len(shares[name])), shares[name], WIDTH, color=colour)
+            axes.set_title(literal(_label(name, delays[name])), fontsize=9, loc="left", color=colour)
+            axes.grid(axis="y", color="0.92")
+            axes.set_axisbelow(True)
+            axes.spines[["top", "right"]].set_visible(False)
+        _label_axes(figure, rows[:, 0], shares)
         if title:
-            axes.set_title(literal(title), fontsize=11)
-        axes.grid(axis="y", color="0.92")
-        axes.set_axisbelow(True)
-        axes.spines[["top", "right"]].set_visible(False)
-        axes.legend(frameon=False, fontsize=9)
+            figure.suptitle(literal(title), fontsize=11)
     return figure
+
+
+def _label_axes(figure: Figure, rows: Any, shares: Mapping[str, np.ndarray]) -> None:
+    """A tick under every bar, as far as there is room for the numbers."""
+    first = min(int(np.flatnonzero(values)[0]) for values in shares.values())
+    last = max(map(len, shares.values())) - 1
+    step = max(1, math.ceil((last - first + 1) / TICKS))
+    rows[-1].set_xlim(first - 0.7, last + 0.7)
+    rows[-1].set_xticks(range(first, last + 1, step))
+    rows[-1].set_xlabel("initial delay (source tokens read before the first target token is written)")
+    figure.supylabel("sentences (%)", fontsize=10)
 
 
 def delay_shares(delays: Integers) -> np.ndarray:
@@ -49,4 +56,4 @@ def delay_shares(delays: Integers) -> np.ndarray:
 
 
 def _label(name: str, delays: Integers) -> str:
-    return f"{name} (mean {np.mean(as_lists(delays)):.1f}, s.d. {np.std(as_lists(delays)):.1f})"
+    return f"{display_name(name)} (mean {np.mean(as_lists(delays)):.1f}, s.d. {np.std(as_lists(delays)):.1f})"

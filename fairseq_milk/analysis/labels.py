@@ -11,7 +11,11 @@ SIDES = ((1, -1), (1, 1), (-1, 1), (-1, -1), (1, 0), (-1, 0), (0, 1), (0, -1))  
 DISTANCES = (4, 9, 15, 22, 30, 40, 52, 66, 82, 100)
 GAP = 1.5  # between a label and the next or the edge: another resolution moves the letters a little
 FAR = 12  # from here on, a thin line leads from the label to its point
-NEAR, CROSSING = 0.6, 60.0  # costs, in square points covered: of a point of print away, of a line across a label
+DOUBT = 1.5  # how many times further away than the own point another one must be
+
+# Costs, in square points covered: of a point of print away from the point, of a line across a label, of a label that
+# could belong to another point
+NEAR, CROSSING, AMBIGUOUS = 0.6, 60.0, 30.0
 
 
 class Obstacle(NamedTuple):
@@ -22,12 +26,16 @@ class Obstacle(NamedTuple):
 
 
 class LabelPosition(NamedTuple):
+    """distance: from the point.  is_ambiguous: whether another point is about as near to the label as its own."""
+
     box: Box
     distance: float
+    is_ambiguous: bool = False
 
     @property
-    def is_far(self) -> bool:
-        return self.distance > FAR
+    def is_led(self) -> bool:
+        """Whether a line leads from the label to its point."""
+        return self.distance > FAR or self.is_ambiguous
 
     @property
     def taken(self) -> Box:
@@ -38,13 +46,18 @@ class LabelPosition(NamedTuple):
         return (self.box[0] + self.box[2]) / 2, (self.box[1] + self.box[3]) / 2
 
 
-def choose_place(spot: Spot, size: Spot, inside: Box, obstacles: Sequence[Obstacle]) -> Optional[LabelPosition]:
-    """The cheapest place for a label of this width and height; None if there is none."""
+def choose_place(
+    spot: Spot, size: Spot, inside: Box, obstacles: Sequence[Obstacle], spots: Sequence[Spot] = ()
+) -> Optional[LabelPosition]:
+    """The cheapest place for a label of this width and height; None if there is none.  spots: of all points."""
     room = _grown(inside, -GAP)
-    places = [place for place in _places(spot, size, room) if _contains(room, place.box)]
+    others = [other for other in spots if other != spot]
+    found = [place for place in _places(spot, size, room) if _contains(room, place.box)]
+    places = [place._replace(is_ambiguous=_is_ambiguous(place.box, spot, others)) for place in found]
     if not places:
         return None
     costs = _covered(places, obstacles) + _crossed(spot, places, obstacles)
+    costs += AMBIGUOUS * np.array([place.is_ambiguous for place in places])
     costs += NEAR * np.array([place.distance for place in places])
     best = int(costs.argmin())
     return places[best] if math.isfinite(costs[best]) else None
@@ -77,12 +90,22 @@ def _covered(places: Sequence[LabelPosition], obstacles: Sequence[Obstacle]) -> 
 def _crossed(spot: Spot, places: Sequence[LabelPosition], obstacles: Sequence[Obstacle]) -> np.ndarray:
     """For each place, the cost of the labels that the line to it would cross."""
     labels = np.array([obstacle.box for obstacle in obstacles if math.isinf(obstacle.weight)]).reshape(1, 1, -1, 4)
-    middles = np.array([place.middle if place.is_far else spot for place in places])[:, None]
+    middles = np.array([place.middle if place.is_led else spot for place in places])[:, None]
     way = np.array(spot) + (middles - spot) * np.linspace(0, 1, 24)[:, None]  # (places, 24, 2)
     inside = (labels[..., :2] < way[:, :, None]) & (way[:, :, None] < labels[..., 2:])
     crossed = np.any(np.all(inside, axis=-1), axis=1)  # (places, labels)
     cost: np.ndarray = CROSSING * crossed.sum(1)
     return cost
+
+
+def _is_ambiguous(box: Box, spot: Spot, others: Sequence[Spot]) -> bool:
+    own = _distance(box, spot)
+    return any(_distance(box, other) <= max(DOUBT * own, own + 2) for other in others)
+
+
+def _distance(box: Box, spot: Spot) -> float:
+    """From the edge of the box; 0 inside."""
+    return math.hypot(max(box[0] - spot[0], 0, spot[0] - box[2]), max(box[1] - spot[1], 0, spot[1] - box[3]))
 
 
 def _grown(box: Box, by: float) -> Box:

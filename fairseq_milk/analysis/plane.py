@@ -7,8 +7,10 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from .arrays import Matrix, as_lists
-from .drawing import house_style, legend_label, literal, style_of
-from .labels import Box, Obstacle, along, around, choose_place
+from .axis_cut import apply_cut, find_cut
+from .drawing import house_style, legend_label, literal
+from .labels import Box, Obstacle, Spot, along, around, choose_place
+from .looks import display_name, style_of
 
 STAR = "#F0C000"
 FONT = 8  # of the labels
@@ -87,6 +89,9 @@ def quality_latency_plane(
         if title:
             axes.set_title(literal(title), fontsize=11)
         axes.margins(x=0.1, y=0.08)
+        cut = find_cut(_latencies([*systems.values(), *overlay.values()], best))
+        if cut is not None:
+            apply_cut(axes, cut)
         axes.grid(color="0.92")
         axes.set_axisbelow(True)
         axes.spines[["top", "right"]].set_visible(False)
@@ -95,9 +100,16 @@ def quality_latency_plane(
             _draw_legend(figure, drawn)
         figure.draw_without_rendering()  # settles the layout
         obstacles = _obstacles(axes, [*systems.values(), *overlay.values()], best)
+        spots = [_spot(axes, *_place(p)) for points in (*systems.values(), *overlay.values()) for p in points]
         for name, points in systems.items():
-            _place_labels(axes, points, styles[name][0], obstacles)
+            _place_labels(axes, points, styles[name][0], obstacles, spots)
     return figure
+
+
+def _latencies(curves: Sequence[Sequence[Point]], best: Optional[Point]) -> List[float]:
+    """Everything that has a place on the horizontal axis."""
+    points = [p for points in curves for p in points] + ([] if best is None else [best])
+    return [x for p in points for x in (p.latency, *(p.latency_range or ()))]
 
 
 def _place(point: Point) -> Tuple[float, float]:
@@ -126,7 +138,7 @@ def _draw_system(axes: Any, name: str, points: Sequence[Point], colour: str, mar
         linewidth=1.5,
         elinewidth=0.9,
         capsize=2,
-        label=legend_label(name),
+        label=legend_label(display_name(name)),
         zorder=4,
     )
 
@@ -135,7 +147,7 @@ def _draw_overlay(axes: Any, name: str, points: Sequence[Point], colour: str, ma
     places = sorted(map(_place, points))
     (line,) = axes.plot([x for x, _ in places], [y for _, y in places], color=colour, marker=marker, markersize=4.5,
                         markerfacecolor="white", linewidth=1.0, linestyle=(0, (4, 2)), alpha=0.55,
-                        label=legend_label(name), zorder=3)  # fmt: skip
+                        label=legend_label(display_name(name)), zorder=3)  # fmt: skip
     return line
 
 
@@ -185,21 +197,26 @@ def _bar_boxes(axes: Any, p: Point) -> List[Box]:
     return boxes
 
 
-def _place_labels(axes: Any, points: Sequence[Point], colour: str, obstacles: List[Obstacle]) -> None:
-    """Each in the best place inside the axes, which is taken then.  Without such a place there is no label."""
+def _place_labels(
+    axes: Any, points: Sequence[Point], colour: str, obstacles: List[Obstacle], spots: Sequence[Spot]
+) -> None:
+    """Each in the best place inside the axes, which is taken then.  Without such a place there is no label.
+
+    spots: of all points.  A label that is nearer to another point than to its own gets a line to its own.
+    """
     inside = tuple(edge * _points(axes) for edge in axes.get_window_extent().extents)
     for p in points:
         label, spot = literal(p.label), _spot(axes, *_place(p))
-        place = choose_place(spot, _extent(axes, label), inside, obstacles) if label.strip() else None
+        place = choose_place(spot, _extent(axes, label), inside, obstacles, spots) if label.strip() else None
         if place is None:
             continue
         obstacles.append(Obstacle(place.taken, math.inf))
-        if place.is_far:
+        if place.is_led:
             obstacles += [Obstacle(box, 2.0) for box in along(spot, place.middle)]
         leader = {"arrowstyle": "-", "color": colour, "linewidth": 0.5, "alpha": 0.7, "shrinkA": 0, "shrinkB": MARKER}
         text = axes.annotate(label, _place(p), xytext=(place.box[0] - spot[0], place.box[1] - spot[1]),
                              textcoords="offset points", ha="left", va="bottom", fontsize=FONT, color=colour, zorder=5,
-                             arrowprops=leader if place.is_far else None)  # fmt: skip
+                             arrowprops=leader if place.is_led else None)  # fmt: skip
         text.set_in_layout(False)  # the layout is settled
 
 

@@ -18,6 +18,7 @@ from .plane import Point, Range
 
 logger = logging.getLogger(__name__)
 LATENCIES = {"dal": "DAL (tokens)", "al": "AL (tokens)", "ap": "AP"}
+QUALITIES = {"bleu": "BLEU", "chrf": "chrF"}  # how a column is called, if otherwise
 LETTERS = {"latency-weight": "λ", "wait-k": "k", "chunk-size": "w"}  # of the paper, for the options of the grids
 FEW = 3  # systems that fit beside each other
 
@@ -165,11 +166,11 @@ def comparable(systems: Sequence[System]) -> List[System]:
     return [middle, *sorted(others, key=lambda system: abs(system.mean("dal") - middle.mean("dal")))[:1]]
 
 
-def curves(systems: Sequence[System], latency: str) -> Dict[str, List[Point]]:
-    """For `quality_latency_plane`.  A system without BLEU or latency has no place on the plane."""
+def curves(systems: Sequence[System], latency: str, quality: str = "bleu") -> Dict[str, List[Point]]:
+    """For `quality_latency_plane`.  A system without quality or latency has no place on the plane."""
     points: Dict[str, List[Point]] = {}
     for s in systems:
-        point = Point(s.mean(latency), s.mean("bleu"), s.point, s.range(latency), s.range("bleu"))
+        point = Point(s.mean(latency), s.mean(quality), s.point, s.range(latency), s.range(quality))
         if math.isfinite(point.latency) and math.isfinite(point.quality):
             points.setdefault(s.name, []).append(point)
     return points

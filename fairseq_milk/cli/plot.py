@@ -12,7 +12,7 @@ from ..analysis.histogram import delay_histogram
 from ..analysis.paper_results import TEST_SETS
 from ..analysis.plane import quality_latency_plane
 from ..analysis.sentences import Generation, check_sentence, read_generation
-from ..analysis.systems import LATENCIES, System, choose, curves, paper_curves, read_systems
+from ..analysis.systems import LATENCIES, QUALITIES, System, choose, curves, paper_curves, read_systems
 from ..console.errors import UserError
 
 
@@ -20,6 +20,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     kinds = parser.add_subparsers(dest="kind", metavar="KIND", required=True)
     plane = _kind(kinds, "plane", "BLEU against latency: one curve a system, error bars, the Pareto front")
     plane.add_argument("--latency", choices=LATENCIES, default="dal", help="the horizontal axis (dal)")
+    plane.add_argument("--quality", default="bleu", metavar="COLUMN", help="the vertical axis: bleu (the default), "
+                       "chrf, or another column of the tables, such as exact")  # fmt: skip
     plane.add_argument("--paper", choices=TEST_SETS, help="the paper's own curves, dashed")
     schedule = _kind(kinds, "schedule", "one sentence: attention, the head and its way, systems side by side")
     schedule.add_argument("--sentence", type=int, required=True, metavar="ID", help="the sentence, as in S-ID")
@@ -90,11 +92,13 @@ def _schedules(systems: Sequence[System], args: argparse.Namespace) -> List[Gene
 
 
 def _plane(systems: Sequence[System], args: argparse.Namespace) -> Figure:
-    points = curves(choose(systems, args.show) if args.show else systems, args.latency)
+    quality = QUALITIES.get(args.quality, args.quality)
+    points = curves(choose(systems, args.show) if args.show else systems, args.latency, args.quality)
     if not points:
-        raise UserError(f"{', '.join(args.inputs)}: no system has both BLEU and latency")
+        raise UserError(f"{', '.join(args.inputs)}: no system has both {quality} and latency")
     overlay = paper_curves(args.paper, args.latency) if args.paper else None
-    return quality_latency_plane(points, latency_name=LATENCIES[args.latency], title=args.title, overlay=overlay)
+    names = {"latency_name": LATENCIES[args.latency], "quality_name": quality}
+    return quality_latency_plane(points, title=args.title, overlay=overlay, **names)
 
 
 def _schedule(systems: Sequence[System], args: argparse.Namespace) -> Figure:

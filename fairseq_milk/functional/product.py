@@ -37,6 +37,8 @@ def bfloat16_products(device: torch.device) -> bool:
 def autocast_dtype(device: torch.device) -> Optional[torch.dtype]:
     """The type that torch's autocast computes products in; None outside of it."""
     if hasattr(torch, "get_autocast_dtype"):
+        if not torch.amp.is_autocast_available(device.type):  # `meta`, for one
+            return None
         return torch.get_autocast_dtype(device.type) if torch.is_autocast_enabled(device.type) else None
     if device.type == "cpu":  # torch before 2.4
         return torch.get_autocast_cpu_dtype() if torch.is_autocast_cpu_enabled() else None

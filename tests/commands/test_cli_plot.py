@@ -61,7 +61,7 @@ def test_plane_shows_every_point(latency: str, table: str, tmp_path: Path) -> No
     assert plot("plane", table, "--latency", latency, "--out", out) == 0
     text = out.read_text(encoding="utf-8")
     assert all(
-        f">{label}<" in text for label in ("λ=0.05", "λ=0.4", "k=2", "k=8", "milk", "wait-k", LATENCIES[latency])
+        f">{label}<" in text for label in ("λ=0.05", "λ=0.4", "k=2", "k=8", "MILk", "wait-k", LATENCIES[latency])
     )
 
 
@@ -69,7 +69,7 @@ def test_generations_are_named_by_what_tells_them_apart(logs: List[str], tmp_pat
     out = tmp_path / "delays.svg"
     assert plot("delays", *logs, "--out", out) == 0
     text = out.read_text(encoding="utf-8")
-    assert ">milk (mean" in text and ">wait-6 (mean" in text
+    assert ">MILk (mean" in text and ">wait-6 (mean" in text
 
 
 def test_results_on_other_sentences_stay_out(table: str, tmp_path: Path, caplog: Any, capsys: Any) -> None:
@@ -187,7 +187,16 @@ def test_the_shipped_table_can_be_plotted(latency: str, tmp_path: Path) -> None:
     table, out = Path(__file__).parents[2] / "examples" / "multi30k" / "results" / "results.csv", tmp_path / "plane.svg"
     assert plot("plane", table, "--latency", latency, "--out", out) == 0
     text = out.read_text(encoding="utf-8")
-    assert all(f">{name}<" in text for name in ("milk", "wait-k", LATENCIES[latency]))
+    assert all(f">{name}<" in text for name in ("MILk", "wait-k", LATENCIES[latency]))
+
+
+def test_the_table_of_a_study_can_be_plotted(tmp_path: Path) -> None:
+    """By a column that sweeps do not have."""
+    table, out = Path(__file__).parents[2] / "examples" / "verb_final" / "results" / "study.csv", tmp_path / "plane.svg"
+    assert plot("plane", table, "--quality", "exact", "--out", out) == 0
+    text = out.read_text(encoding="utf-8")
+    assert all(f">{name}<" in text for name in ("MILk", "wait-k", "exact", "λ=0.12", "k=4", "oracle"))
+    assert plot("plane", table, "--quality", "nothing", "--out", out) == 2
 
 
 def test_systems_without_figures_are_not_on_the_plane() -> None:
@@ -210,7 +219,7 @@ def test_schedule_of_chosen_systems(table: str, tmp_path: Path) -> None:
     names = ["milk-latency-weight=0.05", "wait-k-wait-k=4", "soft"]
     assert plot("schedule", table, "--sentence", 0, "--show", *names, "--out", out) == 0
     text = out.read_text(encoding="utf-8")
-    assert all(f">{label}<" in text for label in ("milk λ=0.05", "wait-k k=4", "soft"))
+    assert all(f">{label}<" in text for label in ("MILk λ=0.05", "wait-k k=4", "soft"))
 
 
 @pytest.mark.parametrize(

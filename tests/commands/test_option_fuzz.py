@@ -29,7 +29,7 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from omegaconf import OmegaConf
 
-from fairseq_milk.analysis.html import element
+from fairseq_milk.analysis.report import Picture
 from fairseq_milk.cli import VERBS, main
 from fairseq_milk.console.errors import UserError
 from fairseq_milk.generation import check_knobs, configure_head, translate
@@ -380,9 +380,9 @@ def test_numbers_of_what_is_drawn(option: VerbOption, text: str, generation: Pat
 @contextlib.contextmanager
 def without_pictures() -> Iterator[None]:
     def nothing(*unused: Any) -> Any:
-        return element("p")
+        return Picture("", "", 0.0, 0)
 
     plot, report = "fairseq_milk.cli.plot", "fairseq_milk.analysis.report"
     with mock.patch.multiple(plot, schedule_diagrams=nothing, save=lambda *unused: []):
-        with mock.patch.multiple(report, _curves=nothing, _delays=nothing, _diagram=nothing):
+        with mock.patch.multiple(report, _curves=lambda *unused: [], _delays=nothing, _diagram=nothing):
             yield

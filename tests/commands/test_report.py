@@ -16,11 +16,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from jinja2 import UndefinedError
 from PIL import Image
 
 from fairseq_milk import cli
+from fairseq_milk.analysis import report
 from fairseq_milk.analysis.drawing import visible
-from fairseq_milk.analysis.html import element, escape
+from fairseq_milk.analysis.page import environment
 from fairseq_milk.analysis.report import POLICY, Choice, build_report
 from fairseq_milk.analysis.sentences import Generation, read_generation
 from fairseq_milk.analysis.systems import group
@@ -63,8 +65,12 @@ class Page(HTMLParser):
         return " ".join("".join(self.texts).split())
 
     def images(self) -> List[ElementTree.Element]:
+        """The SVG images; the others are PNG, in which nothing can act."""
         sources = [value or "" for name, value in self.attributes if name == "src"]
-        return [ElementTree.fromstring(base64.b64decode(s.split("data:image/svg+xml;base64,")[1])) for s in sources]
+        kinds = [re.match("data:image/(svg[+]xml|png);base64,", source) for source in sources]
+        assert all(kinds)
+        svgs = [source.partition(",")[2] for source, kind in zip(sources, kinds) if kind and kind[1] == "svg+xml"]
+        return [ElementTree.fromstring(base64.b64decode(svg)) for svg in svgs]
 
 
 def generation(label: str, made: List[Any]) -> Generation:
@@ -107,7 +113,7 @@ def page(made: Path) -> Page:
 
 def test_everything_is_there(page: Page) -> None:
     for heading in ("Results", "Quality against latency", "Initial delays", "Chosen sentences", "How this was made",
-                    "Lowest sentence BLEU of milk", "Largest lag of milk", "The paper's figures"):  # fmt: skip
+                    "Lowest sentence BLEU of MILk", "Largest lag of MILk", "The paper's figures"):  # fmt: skip
         assert heading in page.text, heading
     for text in ("λ=0.05", "k=8", "soft", "Sentence 3", "Sentence 5", "28.4", "unit:subword|eos:yes", "tok:13a",
                  "30 min", "0123456789abcdef", "start-s1", "fairseq-milk"):  # fmt: skip
@@ -115,7 +121,7 @@ def test_everything_is_there(page: Page) -> None:
     pictures = [value.split(",")[0] for name, value in page.attributes if name == "alt" and value]
     assert pictures[:4] == ["BLEU against DAL", "BLEU against AL", "BLEU against AP", "Histogram of initial delays"]
     assert 4 <= page.elements.count("article") <= 6
-    schedules = [picture for picture in pictures if re.match(r"Schedule of (milk|wait-k|soft).* in sentence", picture)]
+    schedules = [picture for picture in pictures if re.match(r"Schedule of (MILk|wait-k|soft).* in sentence", picture)]
     assert len(schedules) == 2 * page.elements.count("article") == len(pictures) - 4
 
 
@@ -126,7 +132,10 @@ def test_it_is_one_file_without_network(made: Path, page: Page) -> None:
     assert "http" not in outside.replace("http-equiv", "") and "url(" not in outside and "@import" not in outside
 
 
-def test_nasty_text_is_shown_as_text() -> None:
+def test_nasty_text_is_shown_as_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also in the pictures, which are all SVG here."""
+    monkeypatch.setattr(report, "HEAVIEST", 10**9)
+    monkeypatch.setattr(report, "MOST_TOKENS", len(NASTY) + 1)
     names = ["<script>alert(1)</script>", '"><img src=x onerror=alert(1)>', "$x$ \\textbf{y} ../../z"]
     page = Page(small_report(NASTY, names))
     assert_harmless(page)
@@ -140,21 +149,26 @@ def test_nasty_text_is_shown_as_text() -> None:
 @settings(max_examples=200)
 @given(st.text(), st.text())
 def test_any_text_survives_as_text(text: str, value: str) -> None:
-    page = Page(element("p", text, class_=value))
+    page = Page(environment().from_string('<p class="{{ value }}">{{ text }}</p>').render(text=text, value=value))
     assert page.elements == ["p"] and page.attributes == [("class", visible(value))]
     assert "".join(page.texts) == visible(text)
 
 
 def test_markup_is_not_escaped_twice() -> None:
-    assert element("p", element("b", "<"), "&") == "<p><b>&lt;</b>&amp;</p>"
-    assert escape(escape("<")) == "&lt;"
+    template = "{% macro b(x) %}<b>{{ x }}</b>{% endmacro %}<p>{{ b('<') }}{{ y }}</p>"
+    assert environment().from_string(template).render(y="&") == "<p><b>&lt;</b>&amp;</p>"
+
+
+def test_a_value_that_the_template_is_not_given_is_an_error() -> None:
+    with pytest.raises(UndefinedError):
+        environment().from_string("{{ nothing }}").render()
 
 
 def test_the_commands_of_every_run_are_there(page: Page) -> None:
     """Also of the run that others started from, which is not in the table."""
     assert page.elements.count("details") == page.elements.count("summary") == 9 * 2 + 1
     texts = " ".join(" ".join(page.texts).split())
-    for text in ("milk λ=0.05, seed 2 log ", "commands cd /work fairseq-train data", "--latency-weight 0.05 --option-0",
+    for text in ("MILk λ=0.05, seed 2 log ", "commands cd /work fairseq-train data", "--latency-weight 0.05 --option-0",
                  "--option-59 59 fairseq-generate data > '<log>'", "start-s1 commands cd /work"):  # fmt: skip
         assert text in texts, text
 
@@ -208,6 +222,40 @@ def test_the_worst_sentences() -> None:
     long = good._replace(id=7, source=["x"] * 400)
     of_system = generation("milk", [good, bad, slow, long])
     assert of_system.lowest_bleu(1) == [1] and of_system.largest_dal(1) == [2]
+
+
+def test_a_looping_hypothesis_and_a_long_table_are_folded() -> None:
+    """Thirty systems of three seeds, one of them with a hypothesis of 252 tokens: still a page, below a megabyte."""
+    results = [
+        stand_in.result(f"system{n}", f"wait-k={n}", bleu=20 + n % 7, dal=2 + n / 4, seed=seed)
+        for n in range(40)
+        for seed in (1, 2, 3)
+    ]
+    made = stand_in.records(3, size=12)
+    looping = made[4]._replace(hypothesis=["immer", "wieder"] * 126, delays=[3] * 253, attention=None)
+    long = [word for n in range(3) for word in stand_in.WORDS]
+    wide = [r._replace(id=20 + r.id) for r in stand_in.records(3, accuracy=0.2, size=3, words=long)]
+    generations = [generation(label, [*made[:4], looping, *made[5:], *wide]) for label in ("milk", "wait-k", "soft")]
+    text = build_report(group(results), generations, Choice(sentences=[4, 20, 21, 22]))
+    page = Page(text)
+    assert len(text) < 1_000_000
+    assert "10 more rows" in page.text and "90 more rows" in page.text and page.elements.count("table") == 4
+    assert page.text.count("immer wieder " * 125) == 3 and "all 1637 characters" in page.text, "the whole text, folded"
+    assert "The schedule of MILk is too long to be drawn here: fairseq-milk plot schedule --sentence 4" in page.text
+    assert not [value for name, value in page.attributes if name == "alt" and "in sentence 4" in str(value)]
+    assert [value for name, value in page.attributes if name == "alt" and "in sentence 20" in str(value)]
+
+
+def test_collapsed_systems_are_remarked_on() -> None:
+    results = [stand_in.result(seed=seed, collapse="reads everything") for seed in (1, 2)]
+    results += [
+        stand_in.result("mocha", "chunk-size=2", collapse="writes at once"),
+        stand_in.result("wait-k", "wait-k=3"),
+    ]
+    text = build_report(group(results), [], Choice())
+    assert "The schedule of MILk λ=0.1 has collapsed (seed 1, 2): it reads everything." in text
+    assert "The schedule of MoChA w=2 has collapsed (seed 1): it writes at once." in text
+    assert text.count("has collapsed") == 2
 
 
 def test_durations_as_in_the_sweep() -> None:

@@ -24,6 +24,7 @@ from matplotlib.transforms import Bbox
 from PIL import Image
 
 from fairseq_milk.analysis import drawing
+from fairseq_milk.analysis.axis_cut import find_cut
 from fairseq_milk.analysis.diagram import (
     EOS,
     LETTERS,
@@ -34,8 +35,9 @@ from fairseq_milk.analysis.diagram import (
     shown,
     staircase,
 )
-from fairseq_milk.analysis.drawing import FORMATS, legend_label, literal, render, save, style_of, text_width, visible
+from fairseq_milk.analysis.drawing import FORMATS, legend_label, literal, render, save, text_width, visible
 from fairseq_milk.analysis.histogram import delay_histogram, delay_shares
+from fairseq_milk.analysis.looks import display_name, style_of
 from fairseq_milk.analysis.plane import Point, pareto_front, quality_latency_plane
 from fairseq_milk.analysis.systems import paper_curves
 from fairseq_milk.scoring import Record
@@ -123,16 +125,34 @@ def test_diagram_of_any_kind_of_array(kind: Any) -> None:
 
 
 def test_diagram_of_weights_with_gradients() -> None:
-    schedule_diagram(SOURCE, TARGET, torch.tensor(DELAYS), torch.rand(7, 7, requires_grad=True))
+    weights = torch.rand(7, 7, requires_grad=True)
+    drawn = schedule_diagram(SOURCE, TARGET, torch.tensor(DELAYS), weights)
+    assert svg(drawn) == svg(schedule_diagram(SOURCE, TARGET, DELAYS, weights.tolist()))
 
 
 @pytest.mark.parametrize("delays", [[0, 1, 2], [1, 1, 1], [3, 3, 3]], ids=str)
-def test_any_schedule(delays: List[int], tmp_path: Path) -> None:
-    save(schedule_diagram(["a", "b", "c"], ["x", "y", "z"], delays), tmp_path / "any", ["png"])
+def test_any_schedule(delays: List[int]) -> None:
+    """The bold circles stand at the last token read (left of the first if there is none); what is unread are dots."""
+    axes = schedule_diagram(["a", "b", "c"], ["x", "y", "z"], delays).axes[0]
+    unread, read, last = (places(collection) for collection in axes.collections)
+    assert last == [(delay - 1, i) for i, delay in enumerate(delays)]
+    assert sorted(read) == sorted((j, i) for i, delay in enumerate(delays) for j in range(delay))
+    assert sorted(unread) == sorted((j, i) for i, delay in enumerate(delays) for j in range(delay, 3))
+    low, high = axes.get_xlim()
+    assert all(low < x < high for x, _ in last)
 
 
-def test_one_token(tmp_path: Path) -> None:
-    save(schedule_diagram(["a"], ["x"], [1], [[1.0]], best=[1]), tmp_path / "one")
+def places(collection: Any) -> List[Any]:
+    return [(int(x), int(y)) for x, y in collection.get_offsets().tolist()]
+
+
+def test_one_token() -> None:
+    figure = schedule_diagram(["a"], ["x"], [1], [[1.0]], best=[1])
+    unread, read, last = (places(collection) for collection in figure.axes[0].collections)
+    assert (unread, read, last) == ([], [(0, 0)], [(0, 0)])
+    edge = next(line for line in figure.axes[0].lines if line.get_linestyle() == "--")
+    assert set(np.asarray(edge.get_xdata()).tolist()) == {0.5}, "the limit is behind the token"
+    assert {"a", "x", "how far one must read"} <= set(svg_texts(figure))
 
 
 def test_strange_tokens_are_shown_as_they_are(tmp_path: Path) -> None:
@@ -426,6 +446,39 @@ def inside(box: Bbox, outer: Bbox) -> bool:
     return outer.x0 <= box.x0 and box.x1 <= outer.x1 and outer.y0 <= box.y0 and box.y1 <= outer.y1
 
 
+def distance(box: Bbox, place: Any) -> float:
+    x, y = place
+    return float(np.hypot(max(box.x0 - x, 0, x - box.x1), max(box.y0 - y, 0, y - box.y1)))
+
+
+CLOSE = {
+    "two at one DAL": {
+        "milk": [Point(5, 30, "λ=0.1"), Point(9, 33, "λ=0")],
+        "wait-k": [Point(5, 30.15, "k=5"), Point(9, 28)],
+    },
+    "twins": {"milk": [Point(5, 30, "λ=0.1"), Point(5, 30.1, "λ=0.2")], "b": [Point(2, 20), Point(9, 40)]},
+    "a row": {"a": [Point(3 + n / 8, 30, f"k={n}") for n in range(6)], "b": [Point(1, 20), Point(9, 40)]},
+    "crowd": crowd(),
+}
+
+
+@pytest.mark.parametrize("name", CLOSE)
+def test_a_label_belongs_to_the_nearest_point_or_has_a_line_to_its_own(name: str) -> None:
+    systems = CLOSE[name]
+    axes = laid_out(quality_latency_plane(systems), 100)
+    own = {p.label: axes.transData.transform(p[:2]) for points in systems.values() for p in points if p.label}
+    every = [axes.transData.transform(p[:2]) for points in systems.values() for p in points]
+    labelled = [p for points in systems.values() for p in points if p.label]
+    assert len(axes.texts) == len(labelled)
+    for text in axes.texts:
+        box, point = Text.get_window_extent(text), axes.transData.transform(text.xy)
+        if name != "crowd":
+            assert point == pytest.approx(own[text.get_text()])
+        nearest = min(distance(box, other) for other in every if not np.allclose(other, point))
+        assert text.arrow_patch is not None or distance(box, point) < nearest, text.get_text()
+    assert name == "two at one DAL" or any(text.arrow_patch for text in axes.texts)
+
+
 def test_a_label_keeps_off_the_bars() -> None:
     """The first corner of the low point is on the bar of its neighbour."""
     systems = {"a": [Point(5, 10, "k=5")], "b": [Point(5.3, 9, "", None, (2, 12)), Point(0, 0), Point(10, 20)]}
@@ -448,8 +501,10 @@ def test_a_label_wider_than_the_axes_is_dropped() -> None:
     assert [text.get_text() for text in axes.texts] == ["k=3"]
 
 
-def test_empty_plane(tmp_path: Path) -> None:
-    save(quality_latency_plane({}), tmp_path / "empty")
+def test_empty_plane() -> None:
+    figure = quality_latency_plane({}, title="nothing")
+    assert not figure.legends and not figure.axes[0].lines and not figure.axes[0].texts
+    assert {"nothing", "BLEU", "DAL (tokens)"} <= set(svg_texts(figure))
 
 
 def test_bars_are_as_long_as_the_ranges() -> None:
@@ -511,8 +566,11 @@ def test_pareto_front(points: List[Point]) -> None:
 def test_histogram_counts_sentences() -> None:
     assert delay_shares([1, 1, 1, 3]).tolist() == [0, 75, 0, 25]
     figure = delay_histogram({"MILk": [1, 1, 1, 3], "wait-2": [2, 2]})
-    heights = [[bar.get_height() for bar in bars] for bars in figure.axes[0].containers]
-    assert heights == [[0, 75, 0, 25], [0, 0, 100]]
+    bars = [bars for axes in figure.axes for bars in axes.containers]
+    assert [[bar.get_height() for bar in of_system] for of_system in bars] == [[0, 75, 0, 25], [0, 0, 100]]
+    for of_system in bars:
+        assert [bar.get_x() + bar.get_width() / 2 for bar in of_system] == pytest.approx(range(len(of_system)))
+    assert [axes.get_xticks().tolist() for axes in figure.axes] == [[1, 2, 3]] * 2, "every bar has its tick"
     assert any("MILk (mean 1.5" in text for text in svg_texts(figure))
 
 
@@ -541,3 +599,64 @@ def test_importing_the_plugin_is_quiet_and_does_not_import_matplotlib() -> None:
     command = [sys.executable, "-W", "ignore", "-c", code]
     said = subprocess.run(command, check=True, timeout=120, capture_output=True, text=True)
     assert said.stdout == "" and "tensorboardX" not in said.stderr and "later" in said.stderr
+
+
+# ---- the axis is cut where nothing is -------------------------------------------------------------------------------
+
+
+def test_an_axis_is_cut_where_nothing_is() -> None:
+    systems = {
+        "milk": [Point(x, 30 + x / 4, f"λ={x}") for x in (2, 3, 4, 5, 6, 7)],
+        "soft": [Point(15.3, 33, "offline")],
+    }
+    axes = laid_out(quality_latency_plane(systems), 100)
+    width = axes.get_window_extent().width
+    (left, _), (right, _), (offline, _) = axes.transData.transform([(2, 31), (7, 31), (15.3, 33)])
+    assert (right - left) / width > 0.5, "without a cut they would have a third of the axis"
+    assert right < offline < axes.get_window_extent().x1
+    ticks = axes.get_xticks()
+    assert not [t for t in ticks if 7.5 < t < 14.5] and [t for t in ticks if t > 14.5] and 2 <= min(ticks) <= 4
+    strokes = [line for line in axes.lines if line.get_clip_on() is False and line.get_linestyle() == "None"]
+    assert len(strokes) == 2, "the cut is shown"
+    assert {text.get_text() for text in axes.texts} == {"λ=2", "λ=3", "λ=4", "λ=5", "λ=6", "λ=7", "offline"}
+
+
+@pytest.mark.parametrize(
+    "values", [[1, 2, 3, 4, 5, 6, 7], [1, 9], [3, 3.1, 9], [1, 2, 6, 10, 14, 18, 22], [2, 3, 4, 5, 6, 15, 16, 25], []]
+)
+def test_an_axis_without_a_wide_gap_is_not_cut(values: List[float]) -> None:
+    assert find_cut(values) is None
+
+
+@given(st.floats(-5, 40, allow_nan=False))
+def test_the_place_of_a_value_on_a_cut_axis_is_that_value(x: float) -> None:
+    cut = find_cut([2, 3, 4, 5, 6, 7, 15])
+    assert cut is not None
+    assert float(cut.inverse(cut.forward(x))) == pytest.approx(x, abs=1e-9)
+    assert float(cut.forward(x + 0.1)) > float(cut.forward(x))
+
+
+# ---- names ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "name, shown",
+    [
+        ("milk", "MILk"), ("milk λ=0.1", "MILk λ=0.1"), ("old/milk", "old/MILk"), ("milk-val", "MILk-val"),
+        ("mocha w=2", "MoChA w=2"), ("waitk", "wait-k"), ("wait-k k=3", "wait-k k=3"), ("milkshake", "milkshake"),
+        ("soft", "soft"), ("MILk (paper)", "MILk (paper)"),
+    ],
+)  # fmt: skip
+def test_mechanisms_are_called_as_in_the_paper(name: str, shown: str) -> None:
+    assert display_name(name) == shown
+
+
+def test_wait_4_has_the_colour_of_wait_k() -> None:
+    assert style_of(["wait-4"])["wait-4"] == style_of(["wait-k"])["wait-k"] == style_of(["x/wait-12"])["x/wait-12"]
+
+
+def test_the_legend_says_what_is_red_and_speaks_of_no_head() -> None:
+    wrong = [token == "buys" for token in TARGET]
+    texts = svg_texts(schedule_diagram(SOURCE, TARGET, DELAYS, wrong=wrong, title="wait-3"))
+    assert "a wrong word" in texts and "how far it has read" in texts and not [t for t in texts if "head" in t]
+    assert "a wrong word" not in svg_texts(schedule_diagram(SOURCE, TARGET, DELAYS, wrong=[False] * 7))

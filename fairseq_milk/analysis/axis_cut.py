@@ -1,0 +1,62 @@
+"""A horizontal axis that leaves out a wide range in which nothing is, with the usual two strokes where it is cut."""
+
+from typing import Any, NamedTuple, Optional, Sequence
+
+import numpy as np
+from matplotlib.ticker import FixedLocator, MaxNLocator
+
+FEWEST = 6  # values, below which an axis is left as it is
+WIDE = 0.4  # share of the whole range that the gap must have
+ALONE = 2.5  # how much wider it must be than the next one
+LEFT = 0.08  # what is left of the gap, as a share of the rest
+
+
+class Cut(NamedTuple):
+    """From `start` to `end` the axis is compressed to `width`."""
+
+    start: float
+    end: float
+    width: float
+
+    def forward(self, x: Any) -> np.ndarray:
+        """Where a value is on the page, in units of the axis."""
+        x = np.asarray(x, dtype=float)
+        inside = self.start + (x - self.start) * self.width / (self.end - self.start)
+        return np.where(x <= self.start, x, np.where(x < self.end, inside, x - (self.end - self.start) + self.width))
+
+    def inverse(self, u: Any) -> np.ndarray:
+        u = np.asarray(u, dtype=float)
+        inside = self.start + (u - self.start) * (self.end - self.start) / self.width
+        after = u + (self.end - self.start) - self.width
+        return np.where(u <= self.start, u, np.where(u < self.start + self.width, inside, after))
+
+
+def find_cut(values: Sequence[float]) -> Optional[Cut]:
+    """Where to cut an axis for these values; None if no gap stands out."""
+    xs = np.unique(values)
+    if len(xs) < FEWEST:
+        return None
+    gaps, span = np.diff(xs), float(xs[-1] - xs[0])
+    widest = int(gaps.argmax())
+    gap = float(gaps[widest])
+    if gap < WIDE * span or gap < ALONE * float(np.delete(gaps, widest).max()):
+        return None
+    margin = 0.06 * (span - gap)  # room for the points and their bars on both sides
+    start, end = float(xs[widest]) + margin, float(xs[widest + 1]) - margin
+    return Cut(start, end, LEFT * (span - gap)) if end - start > LEFT * (span - gap) else None
+
+
+def apply_cut(axes: Any, cut: Cut) -> None:
+    """Compress the axis, keep ticks out of the gap, and draw the strokes.  After everything else has been drawn."""
+    low, high = axes.get_xlim()
+    axes.set_xscale("function", functions=(cut.forward, cut.inverse))
+    axes.set_xlim(low, high)
+    whole = high - low > 4
+    ticks = [*MaxNLocator(6, integer=whole).tick_values(low, cut.start)]
+    ticks += [*MaxNLocator(2, integer=whole).tick_values(cut.end, high)]
+    axes.xaxis.set_major_locator(FixedLocator([t for t in ticks if low <= t <= cut.start or cut.end <= t <= high]))
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    axes.xaxis.set_minor_locator(FixedLocator([]))
+    for x in (cut.inverse(cut.start + cut.width * share) for share in (0.35, 0.65)):
+        axes.plot([float(x)], [0.0], color="black", linestyle="none", marker=[(-1, -2), (1, 2)], markersize=9, zorder=9,
+                  clip_on=False, transform=axes.get_xaxis_transform(), scalex=False, scaley=False)  # fmt: skip
