@@ -103,9 +103,9 @@ class SimultaneousAttention(nn.Module):
         """What target step i asks, once however often it is asked.  s: (B, query_dim), or (B, I, query_dim)."""
         return {name: energy.query(s) for name, energy in self.energies().items()}
 
-    def weights(self) -> Dict[str, Weights]:
-        """What its energies have in common for all steps of a batch."""
-        return {name: energy.weights() for name, energy in self.energies().items()}
+    def weights(self, keys: Dict[str, Tensor]) -> Dict[str, Weights]:
+        """What its energies have in common for all steps of a batch with these keys."""
+        return {name: energy.weights(keys[name]) for name, energy in self.energies().items()}
 
     def e(self, queries: Queries, memory: Memory) -> Tensor:
         """The monotonic energy of every token of the memory.  (..., J), or (..., I, J)."""
@@ -128,7 +128,7 @@ class SimultaneousAttention(nn.Module):
         keys = {name: energy.project(h) for name, energy in self.energies().items()}
         if self.values is not None:
             h, lengths = self.values.project(h), lengths.unsqueeze(1)
-        return Memory(h, keys, lengths, self.weights())
+        return Memory(h, keys, lengths, self.weights(keys))
 
     def begin(self, memory: Memory) -> AttentionState:
         """Before the first target step the head stands on the first source token: alpha_0 = (1, 0, ..., 0)."""

@@ -2,21 +2,16 @@
 
 import math
 from abc import ABC, abstractmethod
-from typing import NamedTuple, Optional
+from typing import Any, Optional, Tuple
 
 import torch
 from torch import Tensor, nn
 
-from ..functional import additive_energy
+from ..functional.energy import EnergyWeights, energy_weights, prepared_energy
 from ..functional.heads import join_heads, split_heads
 from ..functional.product import ProductPrecision
 
-
-class Weights(NamedTuple):
-    """What multiplies and shifts the energies of a batch: computed once, not once a target step."""
-
-    v: Optional[Tensor] = None  # (energy_dim,), or g of each head, (H, 1, 1)
-    r: Optional[Tensor] = None  # (), or of each head, (H, 1, 1)
+Weights = Any  # what multiplies and shifts the energies of a batch, of a kind of each energy's own
 
 
 class Energy(nn.Module, ABC):
@@ -31,8 +26,8 @@ class Energy(nn.Module, ABC):
         """What a target step asks.  (..., query_dim) -> (..., energy_dim)."""
 
     @abstractmethod
-    def weights(self) -> Weights:
-        """What all steps of a batch have in common."""
+    def weights(self, keys: Tensor) -> Weights:
+        """What all steps of a batch with these keys have in common: computed once, not once a target step."""
 
     @abstractmethod
     def forward(self, keys: Tensor, query: Tensor, weights: Weights) -> Tensor:
@@ -62,16 +57,14 @@ class AdditiveEnergy(Energy):
         """W_q s, once for every target step.  (..., query_dim) -> (..., energy_dim)."""
         return s @ self.w_q
 
-    def weights(self) -> Weights:
-        return Weights(self.v)
+    def weights(self, keys: Tensor) -> EnergyWeights:
+        return energy_weights(self.v, None, keys)
 
     def forward(self, keys: Tensor, query: Tensor, weights: Weights) -> Tensor:
         """keys: (B, J, energy_dim), query: (B, energy_dim) -> (B, J); query: (B, I, energy_dim) -> (B, I, J)."""
-        v, r = weights
-        assert v is not None
         if query.dim() == keys.dim():  # one step after the other: together they would need I times the memory
-            return torch.stack([additive_energy(keys, q, v, r) for q in query.unbind(1)], dim=1)
-        return additive_energy(keys, query, v, r)
+            return torch.stack([prepared_energy(keys, q, weights) for q in query.unbind(1)], dim=1)
+        return prepared_energy(keys, query, weights)
 
 
 class MonotonicEnergy(AdditiveEnergy):
@@ -103,9 +96,9 @@ class MonotonicEnergy(AdditiveEnergy):
         """W_q s + b."""
         return s @ self.w_q + self.b if s.dim() > 2 else torch.addmm(self.b, s, self.w_q)
 
-    def weights(self) -> Weights:
+    def weights(self, keys: Tensor) -> EnergyWeights:
         """g v / ||v|| and r."""
-        return Weights(self.pace * self.g * self.v / self.v.norm(), self.pace * self.r)
+        return energy_weights(self.pace * self.g * self.v / self.v.norm(), self.pace * self.r, keys)
 
 
 class DotProductEnergy(Energy):
@@ -132,16 +125,17 @@ class DotProductEnergy(Energy):
         """(B, I, query_dim) -> (B, H, I, d), or (B, query_dim) -> (B, H, d)."""
         return split_heads(self.products.linear(s, self.w_q.t()), self.heads)
 
-    def weights(self) -> Weights:
-        return Weights()
+    def weights(self, keys: Tensor) -> Weights:
+        return None
 
     def forward(self, keys: Tensor, query: Tensor, weights: Weights) -> Tensor:
         """keys: (B, H, J, d), query: (B, H, I, d) -> (B, H, I, J); query: (B, H, d) -> (B, H, J)."""
         one = query.dim() < keys.dim()
         products = torch.matmul(query.unsqueeze(-2) if one else query, keys.transpose(-1, -2))
         energy = products / math.sqrt(query.size(-1))
-        if weights.v is not None and weights.r is not None:
-            energy = weights.v * energy + weights.r
+        if weights is not None:
+            g, r = weights
+            energy = g * energy + r
         return energy.squeeze(-2) if one else energy
 
 
@@ -168,8 +162,9 @@ class MonotonicDotProductEnergy(DotProductEnergy):
         self.g = nn.Parameter(torch.full((heads,), math.sqrt(heads / energy_dim) / pace))
         self.r = nn.Parameter(torch.full((heads,), float(bias) / pace))
 
-    def weights(self) -> Weights:
-        return Weights(*((self.pace * x).view(-1, 1, 1) for x in (self.g, self.r)))
+    def weights(self, keys: Tensor) -> Tuple[Tensor, Tensor]:
+        """g and r of each head.  (H, 1, 1)."""
+        return (self.pace * self.g).view(-1, 1, 1), (self.pace * self.r).view(-1, 1, 1)
 
 
 class Values(nn.Module):

@@ -3,7 +3,7 @@
 energy_j = v . tanh(k_j + q) + r    k_j = W_s h_j, projected once a batch; q = W_q s, once a target step
 """
 
-from typing import Any, Optional, Tuple
+from typing import Any, NamedTuple, Optional, Tuple
 
 import torch
 from torch import Tensor
@@ -11,40 +11,65 @@ from torch import Tensor
 from .product import without_autocast
 
 
-def _tanh_of_sum(keys: Tensor, query: Tensor) -> Tensor:
-    """t = tanh(k + q).  (B, J, A), (B, A) -> (B, J, A).
+class EnergyWeights(NamedTuple):
+    """v and r of a batch in the form in which they are multiplied; see `energy_weights`."""
 
-    tanh(x) = 2 sigmoid(2x) - 1: on a CPU torch's sigmoid takes a third of the time of its tanh, which is most of the
-    time of an energy.  The error grows from 3e-8 to 2e-7, so half precision, which could not afford it, is left alone.
+    w: Tensor  # (A,)
+    shift: Optional[Tensor]  # ()
+    slope: Tensor  # (A,), of the activation times w; no gradient of its own
+    by_sigmoid: bool
+
+
+def energy_weights(v: Tensor, r: Optional[Tensor], keys: Tensor) -> EnergyWeights:
+    """v . tanh(x) + r in the form that is cheapest where the keys are.
+
+    tanh(x) = 2 sigmoid(2x) - 1, so that v . tanh(x) + r = 2v . sigmoid(2x) + (r - sum v).  On a CPU torch's sigmoid
+    takes a third of the time of its tanh, which is most of the time of an energy.  The error grows from 3e-8 to 2e-7,
+    so half precision, which could not afford it, is left alone.
     """
     if keys.device.type != "cpu" or keys.dtype not in (torch.float32, torch.float64):
-        return (keys + query.unsqueeze(1)).tanh_()
-    return torch.add(2 * query.unsqueeze(1), keys, alpha=2).sigmoid_().mul_(2).sub_(1)
+        return EnergyWeights(v, r, v.detach(), False)
+    total = v.sum()
+    return EnergyWeights(2 * v, -total if r is None else r - total, 4 * v.detach(), True)
+
+
+def _activation(keys: Tensor, query: Tensor, by_sigmoid: bool) -> Tensor:
+    """sigmoid(2 (k + q)), or tanh(k + q).  (B, J, A), (B, A) -> (B, J, A)."""
+    if by_sigmoid:
+        return torch.add(2 * query.unsqueeze(1), keys, alpha=2).sigmoid_()
+    return (keys + query.unsqueeze(1)).tanh_()
 
 
 class _AdditiveEnergy(torch.autograd.Function):
-    """t = tanh(k + q) is B x J x A for every target step: it is computed again in the backward instead of being kept.
+    """a = sigmoid(2 (k + q)), or tanh(k + q), is B x J x A for every target step: it is computed again in the backward
+    instead of being kept.
 
-    With G = dL/denergy:   dL/dk = G v (1 - t^2),   dL/dq = sum_j dL/dk_j,   dL/dv = sum_bj G t,   dL/dr = sum_bj G.
+    energy = w . a + shift.  With G = dL/denergy and a' = a (1 - a), or 1 - a^2:
+
+        dL/dk = G slope a',   dL/dq = sum_j dL/dk_j,   dL/dw = sum_bj G a,   dL/dshift = sum_bj G.
     """
 
     @staticmethod
     @without_autocast
-    def forward(ctx: Any, keys: Tensor, query: Tensor, v: Tensor, r: Optional[Tensor]) -> Tensor:
-        ctx.save_for_backward(keys, query, v)
-        ctx.shifted = r is not None
-        energy = _tanh_of_sum(keys, query) @ v
-        return energy if r is None else energy.add_(r)
+    def forward(
+        ctx: Any, keys: Tensor, query: Tensor, w: Tensor, shift: Optional[Tensor], slope: Tensor, by_sigmoid: bool
+    ) -> Tensor:
+        ctx.save_for_backward(keys, query, slope)
+        ctx.by_sigmoid, ctx.shifted = by_sigmoid, shift is not None
+        a = _activation(keys, query, by_sigmoid).flatten(0, 1)
+        energy = torch.mv(a, w) if shift is None else torch.addmv(shift, a, w)
+        return energy.view(keys.shape[:2])
 
     @staticmethod
     @without_autocast
-    def backward(ctx: Any, grad: Tensor) -> Tuple[Tensor, Tensor, Tensor, Optional[Tensor]]:
-        keys, query, v = ctx.saved_tensors
-        t = _tanh_of_sum(keys, query)
-        grad = grad.to(t.dtype)  # under autocast the energies are of lower precision than the keys may be
-        grad_v = t.flatten(0, 1).t() @ grad.flatten()
-        grad_keys = torch.ops.aten.tanh_backward(grad.unsqueeze(-1) * v, t)
-        return grad_keys, grad_keys.sum(1), grad_v, grad.sum() if ctx.shifted else None
+    def backward(ctx: Any, grad: Tensor) -> Tuple[Optional[Tensor], ...]:
+        keys, query, slope = ctx.saved_tensors
+        a = _activation(keys, query, ctx.by_sigmoid)
+        grad = grad.to(a.dtype)  # under autocast the energies are of lower precision than the keys may be
+        grad_w = torch.mv(a.flatten(0, 1).t(), grad.flatten())
+        backward = torch.ops.aten.sigmoid_backward if ctx.by_sigmoid else torch.ops.aten.tanh_backward
+        grad_keys = backward(grad.unsqueeze(-1) * slope, a)
+        return grad_keys, grad_keys.sum(1), grad_w, grad.sum() if ctx.shifted else None, None, None
 
 
 def additive_energy(keys: Tensor, query: Tensor, v: Tensor, r: Optional[Tensor] = None) -> Tensor:
@@ -52,5 +77,10 @@ def additive_energy(keys: Tensor, query: Tensor, v: Tensor, r: Optional[Tensor] 
 
     O(B J A) time, forward and twice backward; O(B J) memory kept for the backward.
     """
-    result: Tensor = _AdditiveEnergy.apply(keys, query, v, r)  # type: ignore[no-untyped-call]
+    return prepared_energy(keys, query, energy_weights(v, r, keys))
+
+
+def prepared_energy(keys: Tensor, query: Tensor, weights: EnergyWeights) -> Tensor:
+    """The same with weights that were prepared once for all steps of a batch."""
+    result: Tensor = _AdditiveEnergy.apply(keys, query, *weights)  # type: ignore[no-untyped-call]
     return result

@@ -36,7 +36,7 @@ class Step(nn.Module):
 
     def energy(self, key: Tensor, query: Tensor) -> Tensor:
         """e of one source token.  (B, A), (B, A) -> (B,)."""
-        e: Tensor = self.attention.head(key.unsqueeze(1), query, self.attention.head.weights())
+        e: Tensor = self.attention.head(key.unsqueeze(1), query, self.attention.head.weights(key))
         return e.squeeze(1)
 
 
@@ -66,7 +66,7 @@ class WriteStep(Step):
     def look_back(self, memory: Tensor, keys: Tensor, query: Tensor) -> Tensor:
         """The context of a softmax over all that is given.  (B, J, D), (B, J, A), (B, A) -> (B, D)."""
         energy = self.attention.soft_energy
-        u: Tensor = energy(keys, query, energy.weights())
+        u: Tensor = energy(keys, query, energy.weights(keys))
         return torch.matmul(u.softmax(-1).unsqueeze(1), memory).squeeze(1)
 
 

@@ -172,7 +172,7 @@ class RNMTDecoder(FairseqIncrementalDecoder):
         if not keys:
             keys = dict(self.attention.remember(encoder_out.h, encoder_out.lengths).keys)
             self.set_incremental_state(incremental_state, "memory", keys)
-        return Memory(encoder_out.h, keys, encoder_out.lengths, self.attention.weights())
+        return Memory(encoder_out.h, keys, encoder_out.lengths, self.attention.weights(keys))
 
     def reorder_incremental_state(self, incremental_state: Dict[str, Any], new_order: Tensor) -> None:
         for name in ("decoder", "memory"):

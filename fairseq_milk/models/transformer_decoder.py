@@ -165,7 +165,7 @@ class TransformerDecoder(FairseqIncrementalDecoder):
             kept = {"values": memory.h, **memory.keys}
             self.set_incremental_state(incremental_state, f"memory{index}", kept)
         keys: Dict[str, Tensor] = {name: kept[name] for name in attention.energies()}
-        return Memory(kept["values"], keys, encoder_out.lengths.unsqueeze(1), attention.weights())
+        return Memory(kept["values"], keys, encoder_out.lengths.unsqueeze(1), attention.weights(keys))
 
     def reorder_incremental_state(self, incremental_state: Dict[str, Any], new_order: Tensor) -> None:
         for name in ("decoder", *(f"memory{index}" for index in range(len(self.layers)))):

@@ -94,8 +94,26 @@ def _step_forward(z: Tensor, c: Tensor, scale: Tensor, bias: Tensor, options: _O
     return o * (c.tanh() if options.output_nonlinearity else c), _Step(gates, n, r, c)
 
 
+class _Normalised(NamedTuple):
+    """The statistics of what is normalised already: the same for every step, hence made once."""
+
+    mean: Tensor  # (B, 4, 1), zeros
+    rstd: Tensor  # (B, 4, 1), ones
+
+    @classmethod
+    def of(cls, batch: int, like: Tensor) -> "_Normalised":
+        zeros = torch.zeros(batch, 4, 1, dtype=_at_least_float32(like.dtype), device=like.device)
+        return cls(zeros, torch.ones_like(zeros))
+
+
 def _step_backward(
-    dh: Tensor, dc: Optional[Tensor], step: _Step, c_prev: Tensor, scale: Tensor, options: _Options
+    dh: Tensor,
+    dc: Optional[Tensor],
+    step: _Step,
+    c_prev: Tensor,
+    scale: Tensor,
+    options: _Options,
+    statistics: _Normalised,
 ) -> Tuple[Tensor, Tensor, Tensor]:
     """dh, dc: (B, H) -> da (B, 4, H), dz / r (B, 4, H), dL/dc_{t-1} (B, H)."""
     v, i, f, o = step.gates.unbind(1)
@@ -114,9 +132,8 @@ def _step_backward(
     torch.ops.aten.tanh_backward(da[:, 0], v, grad_input=da[:, 0])
     torch.ops.aten.sigmoid_backward(da[:, 1:], step.gates[:, 1:], grad_input=da[:, 1:])
     # the library's backward normalises its input by the statistics it is given: n is normalised already
-    mean, rstd = torch.zeros_like(step.r), torch.ones_like(step.r)
     dz_over_r = torch.ops.aten.native_layer_norm_backward(
-        da * scale, step.n, step.n.shape[-1:], mean, rstd, None, None, [True, False, False]
+        da * scale, step.n, step.n.shape[-1:], *statistics, None, None, [True, False, False]
     )[0]
     return da, dz_over_r, torch.mul(dc, f)
 
@@ -205,6 +222,7 @@ class _Layer(torch.autograd.Function):
         steps, batch, _, hidden = dz.shape
         dscale, dbias = torch.zeros_like(dz[0]), torch.zeros_like(dz[0])
         dh = x.new_zeros(batch, hidden) if dh_last is None else dh_last
+        statistics = _Normalised.of(batch, dz)
         for t in reversed(range(steps)):
             if dhs is not None:
                 dh = dh + dhs[t]
@@ -214,7 +232,7 @@ class _Layer(torch.autograd.Function):
                 if dc is not None:
                     dc_skip, dc = dc * padding[t], dc.masked_fill(padding[t], 0.0)
             step = trace.steps.pop()
-            da, dz_over_r, dc = _step_backward(dh.to(dz.dtype), dc, step, trace.cs[t], scale, ctx.options)
+            da, dz_over_r, dc = _step_backward(dh.to(dz.dtype), dc, step, trace.cs[t], scale, ctx.options, statistics)
             torch.mul(dz_over_r, step.r, out=dz[t])
             dscale.addcmul_(da, step.n)
             dbias.add_(da)
@@ -366,6 +384,7 @@ class _LoopStep(torch.autograd.Function):
         bias: Tensor,
         options: _Options,
         inputs: Optional[List[Tensor]],
+        statistics: _Normalised,
     ) -> Tuple[Tensor, Tensor]:
         fed_h = torch.cat([fed, h], dim=1).to(weight.dtype)
         wide = _at_least_float32(projected.dtype)
@@ -378,7 +397,7 @@ class _LoopStep(torch.autograd.Function):
         if inputs is not None:
             inputs.append(fed_h)
             ctx.save_for_backward(c, weight, scale, *step)
-            ctx.options, ctx.fed_size, ctx.dtype = options, fed.size(1), h.dtype
+            ctx.options, ctx.fed_size, ctx.dtype, ctx.statistics = options, fed.size(1), h.dtype, statistics
             ctx.set_materialize_grads(False)
         return h_new.to(h.dtype), step.c
 
@@ -389,10 +408,10 @@ class _LoopStep(torch.autograd.Function):
         c_prev, weight, scale, *saved = ctx.saved_tensors
         step = _Step(*saved)
         dh = torch.zeros_like(step.c) if dh is None else dh.to(scale.dtype)
-        da, dz_over_r, dc = _step_backward(dh, dc, step, c_prev, scale, ctx.options)
+        da, dz_over_r, dc = _step_backward(dh, dc, step, c_prev, scale, ctx.options, ctx.statistics)
         dz = dz_over_r.mul_(step.r).view(dh.size(0), -1).to(ctx.dtype)
         dfed, dh = torch.mm(dz.to(weight.dtype), weight).to(ctx.dtype).tensor_split([ctx.fed_size], dim=1)
-        return dz, dfed, dh, dc, None, da.mul(step.n).sum(0), da.sum(0), None, None
+        return dz, dfed, dh, dc, None, da.mul(step.n).sum(0), da.sum(0), None, None, None
 
 
 class LSTMLoop:
@@ -417,10 +436,11 @@ class LSTMLoop:
             self.inputs = []
             projected = _Recurrent.apply(projected, weight, self.inputs)  # type: ignore[no-untyped-call]
         self.projected = iter(projected.unbind(0))
+        self.statistics = _Normalised.of(known.size(0), known)
 
     def step(self, fed: Tensor, state: Optional[LSTMState] = None) -> LSTMState:
         lstm = self.lstm
         state = lstm.zero_state(fed.size(0)) if state is None else state
         parameters = (self.weight, lstm.scale, lstm.bias)
-        arguments = (next(self.projected), fed, *state, *parameters, lstm.options, self.inputs)
+        arguments = (next(self.projected), fed, *state, *parameters, lstm.options, self.inputs, self.statistics)
         return LSTMState(*_LoopStep.apply(*arguments))  # type: ignore[no-untyped-call]

@@ -105,7 +105,7 @@ def test_monotonic_energy_is_that_of_the_paper() -> None:
         for h_j in h
     ]
     keys, query = energy.project(h).unsqueeze(0), energy.query(s.unsqueeze(0))
-    torch.testing.assert_close(energy(keys, query, energy.weights())[0], torch.stack(want))
+    torch.testing.assert_close(energy(keys, query, energy.weights(keys))[0], torch.stack(want))
 
 
 def test_the_pace_of_the_head_is_that_of_its_scalars_alone() -> None:
@@ -146,7 +146,8 @@ def test_noise_is_normal_with_standard_deviation_n(noise: float) -> None:
     stop.alignment = spy  # type: ignore[assignment]
     s, h, lengths = batch([1000] * 20, tgt_size=1)
     expected(attention, s, h, lengths)
-    added = (noisy[0] - head(head.project(h), head.query(s[:, 0]), head.weights()))[:, :-1]  # the last always stops
+    keys = head.project(h)
+    added = (noisy[0] - head(keys, head.query(s[:, 0]), head.weights(keys)))[:, :-1]  # the last always stops
     assert float(added.std()) == pytest.approx(noise, rel=0.03)
     assert abs(float(added.mean())) < 0.05 * noise
     assert float((added.abs() < noise).double().mean()) == pytest.approx(0.683, abs=0.015)

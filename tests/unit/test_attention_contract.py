@@ -55,7 +55,8 @@ def stop_probabilities(attention: SimultaneousAttention, s: Tensor, h: Tensor) -
     p = []
     for i, s_i in enumerate(s.unsqueeze(1), start=1):
         for head in learned_heads(attention):
-            e = head(head.project(h).unsqueeze(0), head.query(s_i), head.weights())
+            keys = head.project(h).unsqueeze(0)
+            e = head(keys, head.query(s_i), head.weights(keys))
             p.append(torch.sigmoid(e).squeeze(0).tolist())
         if len(p) < i:
             seen = (prefix(attention, h, j) for j in range(1, len(h) + 1))
