@@ -77,12 +77,14 @@ class _ExpectedAlignment(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> Tuple[Tensor, Tensor]:
         p, one_minus_p, alpha = ctx.saved_tensors
-        grad_e, reward = alpha * one_minus_p, None
+        grad_e = alpha * one_minus_p
+        reward: Optional[Tensor] = None
         steps = zip(*(x.unbind(-2)[::-1] for x in (p, one_minus_p, grad, grad_e)))
         for p_i, one_minus_p_i, grad_i, grad_e_i in steps:
             grad_i = grad_i if reward is None else grad_i + reward  # from the loss, and from the next step
             reward = linear_scan(one_minus_p_i, p_i * grad_i, reverse=True)
             grad_e_i.mul_(grad_i - F.pad(reward, (-1, 1)))
+        assert reward is not None, "no target step"
         return grad_e, reward
 
 

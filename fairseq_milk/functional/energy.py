@@ -56,9 +56,8 @@ class _AdditiveEnergy(torch.autograd.Function):
     ) -> Tensor:
         ctx.save_for_backward(keys, query, slope)
         ctx.by_sigmoid, ctx.shifted = by_sigmoid, shift is not None
-        a = _activation(keys, query, by_sigmoid).flatten(0, 1)
-        energy = torch.mv(a, w) if shift is None else torch.addmv(shift, a, w)
-        return energy.view(keys.shape[:2])
+        energy = _activation(keys, query, by_sigmoid) @ w
+        return energy if shift is None else energy.add_(shift)
 
     @staticmethod
     @without_autocast
