@@ -1,4 +1,4 @@
-"""Tables in a document whose prose is written by hand.
+"""Fills generated tables into a document that is written by hand.
 
 A table stands between `<!-- table: TITLE -->` and the next `<!-- end -->`.
 """
@@ -14,7 +14,7 @@ PLACE = re.compile(r"(<!-- table: (.+?) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
 def fill(document: Path, tables: Mapping[str, List[List[str]]]) -> str:
-    """The text of the document with each table in its place; there must be one place for each."""
+    """The text of the document with its tables replaced; the titles must be those of `tables`."""
     text = document.read_text(encoding="utf-8")
     places = [title for _, title, _ in PLACE.findall(text)]
     if sorted(places) != sorted(tables):

@@ -1,17 +1,17 @@
-"""The corpus, from a clone of github.com/UDS-SFB-B6-Datasets/Multilingual-Parallel-Direct-Europarl.
+"""Builds the corpus from a clone of github.com/UDS-SFB-B6-Datasets/Multilingual-Parallel-Direct-Europarl.
 
     python -m examples.europarl_de_en.corpus CLONE [--out FOLDER] [--workers N]
 
-1. Speeches held in German, by the language that both files of a sitting name for every paragraph (speeches.py).
-2. Paragraph by paragraph where both sides have as many, else as a whole, cut into sentences (sentence-splitter).
-3. Sentences are aligned by length and shared words (sentence_alignment.py); those that translate one sentence by one
-   are pairs.
-4. Pairs are left out that have fewer than 3 or more than 100 words on a side, or lengths that differ by more than a
-   factor of 2.5 in characters, or that are equal on both sides, or have been seen before.
+1. Select the speeches held in German, by the language that both files of a sitting give for every paragraph
+   (speeches.py).
+2. Split them into sentences (sentence-splitter): by paragraph if both sides have the same number, else as a whole.
+3. Align the sentences by length and shared words (sentence_alignment.py) and keep the 1-1 alignments as pairs.
+4. Remove pairs with fewer than 3 or more than 100 words on a side, with lengths in characters that differ by more than
+   a factor of 2.5, with equal sides, and duplicates.
 5. October 2000 is dev, November and December 2000 are test, the first 2,000 pairs of each; everything else is train,
-   but for pairs whose German sentence is in dev or test.
+   except pairs whose German sentence is in dev or test.
 
-The same clone gives the same files.  Needs `pip install sentence-splitter`.
+The result is deterministic.  Needs `pip install sentence-splitter`.
 """
 
 import argparse
@@ -29,8 +29,8 @@ from fairseq_milk.console.exit_codes import exit_code
 
 HERE = Path(__file__).resolve().parent
 Pair = Tuple[str, str]
-DEV, TEST = ("200010",), ("200011", "200012")  # the months that are held out
-HELD_OUT = 2000  # pairs of each
+DEV, TEST = ("200010",), ("200011", "200012")  # held-out months
+HELD_OUT = 2000  # pairs in dev and in test
 WORDS = range(3, 101)
 FACTOR = 2.5
 RATIO = 0.95  # English characters per German one, in the whole corpus
@@ -41,12 +41,12 @@ def splitter(language: str) -> Any:
     try:
         from sentence_splitter import SentenceSplitter
     except ImportError:
-        raise UserError("the corpus needs `pip install sentence-splitter`, which cuts text into sentences") from None
+        raise UserError("the corpus needs `pip install sentence-splitter`, which splits text into sentences") from None
     return SentenceSplitter(language=language)
 
 
 def sentence_pairs(clone: Path, day: str) -> List[Pair]:
-    """All of a sitting, before anything is left out for its length."""
+    """The sentence pairs of a sitting, before they are filtered."""
     pairs = []
     for speech in speeches(clone, day):
         for part in speech.parts():
@@ -58,7 +58,7 @@ def sentence_pairs(clone: Path, day: str) -> List[Pair]:
 
 
 def is_pair(source: str, target: str) -> bool:
-    """Not too short, not too long, not too different in length, and not the same on both sides."""
+    """Whether a pair passes the limits on length and ratio and its sides differ."""
     fits = len(source.split()) in WORDS and len(target.split()) in WORDS
     return fits and source != target and 1 / FACTOR <= len(source) / len(target) <= FACTOR
 
@@ -68,7 +68,7 @@ def split_of(day: str) -> str:
 
 
 def divide(days: Iterable[Tuple[str, List[Pair]]]) -> Dict[str, List[Pair]]:
-    """train, dev and test, each in the order of the debates and without repetitions."""
+    """Divide the pairs into train, dev and test, in the order of the debates and without duplicates."""
     found: Dict[str, Dict[Pair, None]] = {"train": {}, "dev": {}, "test": {}}
     for day, pairs in days:
         found[split_of(day)].update(dict.fromkeys(pair for pair in pairs if is_pair(*pair)))
@@ -95,7 +95,9 @@ def write(splits: Dict[str, List[Pair]], out: Path) -> None:
 def main(argv: Optional[Sequence[str]] = None) -> int:
     parser = argparse.ArgumentParser(description="Make the corpus from a clone of the repository.")
     parser.add_argument("clone", type=Path, help="the folder that has proceedings/xml")
-    parser.add_argument("--out", type=Path, default=HERE / "corpus", help="where {train,dev,test}.{de,en}.gz go")
+    parser.add_argument(
+        "--out", type=Path, default=HERE / "corpus", help="output folder for {train,dev,test}.{de,en}.gz"
+    )
     parser.add_argument("--workers", type=int, default=1, help="processes (1)")
     args = parser.parse_args(argv)
 

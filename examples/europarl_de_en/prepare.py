@@ -2,10 +2,9 @@
 
     python -m examples.europarl_de_en.prepare [--base-url FOLDER] [--workers N]
 
-FOLDER has {train,dev,test}.{de,en}.gz, as `python -m examples.europarl_de_en.corpus` makes them in corpus/.  8,000
-joint BPE operations and a dictionary for each language, as for Multi30k.  Training pairs of more than 60 Moses tokens
-(about 50 words) are left out, and old German spelling is modernised in the training text: the held-out debates have
-the new one.
+FOLDER has {train,dev,test}.{de,en}.gz, written to corpus/ by `python -m examples.europarl_de_en.corpus`.  8,000 joint
+BPE operations and one dictionary per language, as for Multi30k.  Training pairs with more than 60 Moses tokens (about
+50 words) are left out, and the old German spelling of the training text is replaced by that of the held-out debates.
 """
 
 import sys

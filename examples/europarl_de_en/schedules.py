@@ -1,4 +1,4 @@
-"""Schedule diagrams of sentences of dev with verbs at the end or separable verbs, German words glossed in English.
+"""Draws schedule diagrams of dev sentences with clause-final or separable verbs, with English glosses.
 
     python -m examples.europarl_de_en.schedules 'milk=milk/generate-valid.jsonl' 'wait-k=wait-k/generate-valid.jsonl' \\
         --out FOLDER [--sentences 448 392]
@@ -31,10 +31,10 @@ GLOSSES = {  # sentence of dev -> its words in English; a separable verb and its
 
 
 def glossed(record: Record, gloss: str, starts: Sequence[bool]) -> List[str]:
-    """The source tokens, the first of each word with its gloss."""
+    """The source tokens, with a gloss after the first token of each word."""
     words = iter(gloss.split())
     if sum(starts) != len(gloss.split()):
-        raise UserError(f"sentence {record.id} has {sum(starts)} words and not the {len(gloss.split())} of its gloss")
+        raise UserError(f"sentence {record.id} has {sum(starts)} words, but its gloss has {len(gloss.split())}")
     labels = []
     for token, begins in zip(record.source, starts):
         english = next(words) if begins else ""
@@ -58,7 +58,7 @@ def draw(systems: Dict[str, List[Record]], sentence: int, out: Path) -> None:
 def main(argv: Optional[Sequence[str]] = None) -> int:
     parser = argparse.ArgumentParser(description="Glossed schedule diagrams of sentences of dev.")
     parser.add_argument("systems", nargs="+", metavar="NAME=FILE", help="generations of dev")
-    parser.add_argument("--out", type=Path, required=True, help="the folder of the pictures")
+    parser.add_argument("--out", type=Path, required=True, help="output folder")
     parser.add_argument("--sentences", type=int, nargs="+", choices=GLOSSES, default=list(GLOSSES), help="(all)")
     args = parser.parse_args(argv)
 

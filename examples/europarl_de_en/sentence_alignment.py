@@ -1,4 +1,4 @@
-"""Which sentences of a text translate which of the other: lengths as in Gale and Church (1993), and shared words.
+"""Aligns the sentences of two texts by length (Gale and Church 1993) and shared words.
 
 A bead is a group of sentences on each side that translate each other: 1-1, 2-1, 1-2, 2-2, 1-0 or 0-1.  Its cost is
 -log P(kind) - log P(lengths), as in the paper, minus a reward for words that both sides share (numbers, names); the
@@ -9,7 +9,7 @@ import math
 import re
 from typing import Dict, List, NamedTuple, Sequence, Set, Tuple
 
-KINDS: Dict[Tuple[int, int], float] = {  # how often each occurs, after Gale and Church
+KINDS: Dict[Tuple[int, int], float] = {  # probabilities, after Gale and Church
     (1, 1): 0.89,
     (1, 0): 0.005,
     (0, 1): 0.005,
@@ -17,11 +17,11 @@ KINDS: Dict[Tuple[int, int], float] = {  # how often each occurs, after Gale and
     (1, 2): 0.0445,
     (2, 2): 0.011,
 }
-VARIANCE = 6.8  # of the difference in length, per character
+VARIANCE = 6.8  # variance of the difference in length, per character
 REWARD = 2.0  # nats per shared word
 MOST_REWARD = 8.0  # nats per bead
 SHARED = re.compile(r"\d+|[^\W\d_]{4,}")
-PREFIX = 5  # letters by which words are compared: names, numbers, Delegation with delegates
+PREFIX = 5  # words are compared by this many letters: names, numbers, Delegation with delegates
 
 
 class Bead(NamedTuple):
@@ -39,7 +39,7 @@ def length_cost(source: float, target: float, ratio: float) -> float:
 
 
 def shared_words(sentence: str) -> Set[str]:
-    """Numbers, and the beginnings of longer words, in lower case."""
+    """The numbers and the beginnings of longer words, in lower case."""
     return {word.lower()[:PREFIX] for word in SHARED.findall(sentence)}
 
 

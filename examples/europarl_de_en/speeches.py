@@ -1,8 +1,8 @@
 """Speeches held in German, from the XML files of Multilingual-Parallel-Direct-Europarl.
 
-A sitting is a file per language, a speech an <intervention> with the same id in all of them, a paragraph a <p> whose
-`sl` is the language that was spoken.  Since 2009 a file calls text that was not translated its own language, so the
-German file alone does not tell what was said in German; the English one does.
+A sitting has one file per language.  A speech is an <intervention>, with the same id in all files; a paragraph is a <p>
+whose attribute `sl` is the spoken language.  Since 2009 the `sl` of text that was not translated is the language of the
+file, so the English file must be used to find what was said in German.
 """
 
 import re
@@ -17,20 +17,20 @@ NOTE = re.compile(r"\s*\((?:[^()]|\([^()]*\))*\)\s*\.?\s*")  # (Beifall), (The s
 
 
 class Speech(NamedTuple):
-    """Its paragraphs as they were said, and in translation."""
+    """The paragraphs of a speech, and of its translation."""
 
     source: Tuple[str, ...]
     target: Tuple[str, ...]
 
     def parts(self) -> List[Tuple[str, str]]:
-        """Paragraph by paragraph if there are as many on both sides; otherwise the whole speech is one part."""
+        """Pairs of paragraphs if both sides have the same number, otherwise the whole speech as one pair."""
         if len(self.source) == len(self.target):
             return list(zip(self.source, self.target))
         return [(" ".join(self.source), " ".join(self.target))]
 
 
 def sittings(clone: Path) -> List[str]:
-    """The days, as 19990720, of all sittings that the clone has in both languages."""
+    """The dates, like 19990720, of all sittings that the clone has in both languages."""
     days = [{path.name[:8] for path in (clone / XML / language).glob("*.xml")} for language in ("de", "en")]
     if not days[0] & days[1]:
         raise UserError(f"{clone} has no sittings under {XML}/de and {XML}/en: is it a clone of the repository?")
@@ -38,7 +38,7 @@ def sittings(clone: Path) -> List[str]:
 
 
 def speeches(clone: Path, day: str) -> Iterator[Speech]:
-    """Those of one sitting that were held in German, in their order."""
+    """The speeches of one sitting that were held in German, in order."""
     german, english = (interventions(clone / XML / name / f"{day}.{name.upper()}.xml") for name in ("de", "en"))
     for number, target in english.items():
         source = german.get(number)
@@ -55,6 +55,6 @@ def spoken_in_german(intervention: ElementTree.Element) -> bool:
 
 
 def paragraphs(intervention: ElementTree.Element) -> Tuple[str, ...]:
-    """Their text with single spaces and none before a comma, without those that are only a note of the clerks."""
+    """The text of the paragraphs with normalised spaces, without paragraphs that are notes of the clerks."""
     texts = (" ".join("".join(element.itertext()).split()).replace(" ,", ",") for element in intervention.iter("p"))
     return tuple(text for text in texts if text and not NOTE.fullmatch(text))

@@ -1,15 +1,15 @@
-"""Rules that turn old German spelling into the one used since 1998: "ss" instead of "ß" after a short vowel.
+"""Rules that convert old German spelling to that of 1998: "ss" instead of "ß" after a short vowel.
 
-The debates before autumn 2000 have the old spelling (daß, muß, Ausschuß), all later ones the new one.  Letters alone
-do not tell whether a vowel is short, so a rule names the vowel and what stands around it.  Words that no rule names
-stay as they are (Maß, groß, Straße, Fuß, heißt), and so do names (Gräßle, Klaß, Deß, Keßler).
+The debates before autumn 2000 have the old spelling (daß, muß, Ausschuß), all later ones the new one.  The spelling
+does not show whether a vowel is short, so each rule gives a vowel and its context.  Other words are not changed (Maß,
+groß, Straße, Fuß, heißt), nor are names (Gräßle, Klaß, Deß, Keßler).
 """
 
 from typing import Tuple
 
-Rule = Tuple[str, str]  # a regular expression and what replaces it, as in re.sub
+Rule = Tuple[str, str]  # a regular expression and its replacement, as in re.sub
 
-SHORT_VOWELS = (  # what stands before ß, and what may not follow it
+SHORT_VOWELS = (  # the letters before ß, and those that may not follow it
     (r"(?<![eE])[iI]", ""),  # bißchen, gewiß, Kompromiß, Mißbrauch; not weiß
     (r"(?<![iI])(?<!\bD)(?<!\bK)[eE]", ""),  # Prozeß, Kongreß, meßbar; not hieß
     (r"(?<![aeäAEÄfFbB])(?<![gG]r)(?<!R)[uU]", r"(?!e\b|en\b)"),  # muß, bewußt, Schluß; not außen, Fuß, Gruß, Muße

@@ -1,4 +1,4 @@
-"""Words of a German sentence that come late: verbs at the end of a clause, and the particles of separable verbs.
+"""Finds the late words of a German sentence: clause-final verbs and the particles of separable verbs.
 
 Tags are those of the Stuttgart-Tübingen tagset as HanTa (Wartena 2019) gives them: VV(FIN), VA(INF), PTKVZ, ...
 """
@@ -9,13 +9,13 @@ from typing import Any, List, Sequence, Set
 from fairseq_milk.console.errors import UserError
 
 PARTICLE = "PTKVZ"  # lehnt ... ab
-PUNCTUATION, CONJUNCTION = "$", "KON"  # a clause ends at both; und, oder and aber also stand within one
+PUNCTUATION, CONJUNCTION = "$", "KON"  # end a clause; und, oder and aber can also stand within one
 WITHIN_A_CLUSTER = ("V", "PTKZU")  # hätte diskutiert werden sollen, zu diskutieren ist
-SHORTEST = 2  # words of the clause before its verb: "Er kommt." has no late verb
+SHORTEST = 2  # words in the clause before its verb: "Er kommt." has no late verb
 
 
 def late_words(tags: Sequence[str]) -> Set[int]:
-    """Positions of the verbs that end a clause, with the verbs just before them, and of all particles."""
+    """Positions of the clause-final verbs, with the verbs just before them, and of all particles."""
     late, begin = {i for i, tag in enumerate(tags) if tag == PARTICLE}, 0
     for end, tag in enumerate([*tags, PUNCTUATION]):
         if tag.startswith((PUNCTUATION, CONJUNCTION)):

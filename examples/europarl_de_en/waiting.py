@@ -1,12 +1,12 @@
-"""How long a system waits for German words that come late, and which words it writes too early.
+"""Measures how long a system waits for late German words, and which words it writes too early.
 
 Late words are verbs at the end of a clause and the particles of separable verbs (verbs.py).  A written word belongs to
-the source words that it is aligned with (word_alignment.py); without a link it is not counted.  For both groups:
+the source words that it is aligned with (word_alignment.py); words without alignment are not counted.  For both groups:
 
-    lag      source tokens that had been read, minus those that a system of even pace would have needed: g - i / gamma
+    lag      g - i / gamma: source tokens read, minus those of a system that reads and writes at a constant rate
     reads    source tokens read just before the word was written
-    early    share of the words that were written before the last source word they are aligned with had been read
-    follows  words written after a source word had been read and before the next one had; needs no alignment
+    early    share of the words that were written before the last source word they are aligned with was read
+    follows  words written between a source word and the next one; needs no alignment
 """
 
 from typing import Callable, Dict, List, NamedTuple, Optional, Sequence
@@ -23,7 +23,7 @@ MEASURES = ("lag", "reads", "early", "follows")
 
 
 class Word(NamedTuple):
-    """One measurement: of which group, of which part of speech, and the figures."""
+    """The measurement of one word: its group, its part of speech, and the figures."""
 
     late: bool
     tag: str
@@ -31,7 +31,7 @@ class Word(NamedTuple):
 
 
 def written_words(record: Record, links: Links, tags: Sequence[str], markers: Markers) -> List[Word]:
-    """Those words of the hypothesis that are aligned: lag, reads and early."""
+    """Lag, reads and early of the aligned words of the hypothesis."""
     late, ends = late_words(tags), word_ends(record.source, markers.source)
     starts = [i for i, begins in enumerate(word_starts(record.hypothesis, markers.target)) if begins]
     gamma = (len(record.hypothesis) + 1) / (len(record.source) + 1)
@@ -47,7 +47,7 @@ def written_words(record: Record, links: Links, tags: Sequence[str], markers: Ma
 
 
 def read_words(record: Record, tags: Sequence[str], markers: Markers) -> List[Word]:
-    """The words of the source: how many words were written between the end of this one and that of the next."""
+    """`follows` of the source words: how many words were written between the end of each and the end of the next."""
     late, ends = late_words(tags), [*word_ends(record.source, markers.source), len(record.source) + 1]
     starts = [i for i, begins in enumerate(word_starts(record.hypothesis, markers.target)) if begins]
     delays = [record.delays[i] for i in starts]

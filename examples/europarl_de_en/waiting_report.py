@@ -1,10 +1,10 @@
-"""Tables and a figure of how long systems wait for German words that come late; waiting.py says what is measured.
+"""Tables and a figure of how long systems wait for late German words; waiting.py defines the measures.
 
     python -m examples.europarl_de_en.waiting_report 'MILk=milk/generate-valid.jsonl' \\
         'wait-k=wait-k/generate-valid.jsonl' --bitext examples/europarl_de_en/data/de-en/clean/train --out waiting.png
 
-How much a fixed schedule could know at best is measured on the text itself: with --text STEM --wait-k 3 7 the sentences
-of STEM.en are taken for hypotheses that were written under wait-3 and wait-7.  Needs `pip install HanTa eflomal`.
+With --text STEM --wait-k 3 7 the sentences of STEM.en are used as hypotheses that were written under wait-3 and wait-7,
+which shows how many words a fixed schedule must guess.  Needs `pip install HanTa eflomal`.
 """
 
 import argparse
@@ -28,7 +28,7 @@ from fairseq_milk.scoring.bootstrap import interval
 from fairseq_milk.scoring.generate_log import read_generate_log
 from fairseq_milk.scoring.records import Record
 
-FEWEST = 30  # words of a part of speech that the second table shows
+FEWEST = 30  # fewest words of a part of speech in the second table
 MOST = 50000  # pairs of the bitext
 
 
@@ -44,7 +44,7 @@ def waiting_table(systems: Mapping[str, Sentences]) -> List[List[str]]:
 
 
 def early_table(systems: Mapping[str, Sentences]) -> List[List[str]]:
-    """Share of the words that were written too early, by the part of speech of their last source word."""
+    """Share of words written too early, by the part of speech of their last source word."""
     shares: Dict[str, Dict[str, List[float]]] = {name: defaultdict(list) for name in systems}
     for name, sentences in systems.items():
         for word in (word for words in sentences for word in words if "early" in word.values):
@@ -60,7 +60,7 @@ def early_table(systems: Mapping[str, Sentences]) -> List[List[str]]:
 
 
 def figure(systems: Mapping[str, Sentences]) -> Figure:
-    """Lag before late and other words, a pair of bars per system, with 95 % intervals."""
+    """Lag of late and other words, one pair of bars per system, with 95 % intervals."""
     with drawing.house_style():
         drawn = Figure(figsize=(5.6, 3.6), layout="constrained")
         axes: Any = drawn.add_subplot()
@@ -86,7 +86,7 @@ def named(argument: str) -> Tuple[str, str]:
 
 
 def under_wait_k(pairs: Sequence[Pair], k: int) -> List[Record]:
-    """The translations of a text as if wait-k had written them."""
+    """Records of a parallel text as if wait-k had written its target side."""
     return [
         Record(number, source, target, [min(k + i, len(source) + 1) for i in range(len(target) + 1)])
         for number, (source, target) in enumerate(pairs)
@@ -96,11 +96,11 @@ def under_wait_k(pairs: Sequence[Pair], k: int) -> List[Record]:
 def main(argv: Optional[Sequence[str]] = None) -> int:
     parser = argparse.ArgumentParser(description="How long systems wait for German words that come late.")
     parser.add_argument("systems", nargs="*", metavar="NAME=FILE", help="generations of the same sentences")
-    parser.add_argument("--bitext", type=Path, required=True, help="STEM of tokenised STEM.de and STEM.en, to align by")
-    parser.add_argument("--text", type=Path, help="STEM of tokenised STEM.de and STEM.en, for --wait-k")
     parser.add_argument(
-        "--wait-k", type=int, nargs="+", default=[], metavar="K", help="schedules to write --text under"
+        "--bitext", type=Path, required=True, help="STEM of tokenised STEM.de and STEM.en, to learn the alignment from"
     )
+    parser.add_argument("--text", type=Path, help="STEM of tokenised STEM.de and STEM.en, used with --wait-k")
+    parser.add_argument("--wait-k", type=int, nargs="+", default=[], metavar="K", help="values of k for --text")
     parser.add_argument("--out", type=Path, help="a picture (.png, .svg or .pdf)")
     args = parser.parse_args(argv)
 

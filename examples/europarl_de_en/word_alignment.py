@@ -1,4 +1,4 @@
-"""Which word translates which: links that eflomal (Östling and Tiedemann 2016) finds in both directions."""
+"""Word alignment with eflomal (Östling and Tiedemann 2016): links that it finds in both directions."""
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -11,20 +11,20 @@ Pair = Tuple[Sequence[str], Sequence[str]]
 
 
 def read_links(line: str) -> Links:
-    """Of a line in the format of Pharaoh: 0-0 1-2."""
+    """The links of a line in the format of Pharaoh: 0-0 1-2."""
     numbers = (link.partition("-") for link in line.split())
     return frozenset((int(source), int(target)) for source, _, target in numbers)
 
 
 def read_bitext(stem: Path, languages: Tuple[str, str], most: int) -> List[Pair]:
-    """At most so many pairs of words from STEM.de and STEM.en, evenly over the text."""
+    """At most `count` sentence pairs, split into words, from STEM.de and STEM.en, evenly spaced over the text."""
     sides = [Path(f"{stem}.{name}").read_text(encoding="utf-8").split("\n")[:-1] for name in languages]
     step = max(1, len(sides[0]) // most)
     return [(source.split(), target.split()) for source, target in list(zip(*sides))[::step][:most]]
 
 
 def align(pairs: Sequence[Pair], more: Sequence[Pair]) -> List[Links]:
-    """Links of each pair.  more: other text, from which the words' translations are learned as well."""
+    """The links of each pair.  more: additional pairs to learn the alignment from."""
     try:
         import eflomal
     except ImportError:

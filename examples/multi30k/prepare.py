@@ -4,8 +4,8 @@ Tested on test_2016_flickr (fairseq's test), test_2017_flickr (test1) and test_2
 
     python -m examples.multi30k.prepare [--pair fr-en] [--base-url FOLDER] [--workers N]
 
-8,000 joint BPE operations, and a dictionary for each language: in a joined one many types would never be written, and
-the output layer is what costs most on a CPU.
+8,000 joint BPE operations and one dictionary per language: a joined dictionary would enlarge the output layer, the most
+expensive part on a CPU, by types that are never written.
 """
 
 import sys

@@ -1,24 +1,20 @@
-"""What the repository keeps of the sweep: its table, what redraws its pictures, these, and the tables of RESULTS.md.
+"""Writes the results of the sweep to the repository: its table, pictures and their data, and the tables of RESULTS.md.
 
     python -m examples.multi30k.record examples/multi30k/sweep-de-en
 
-results/ gets results.csv as it is, validation.csv (val in training), the drawn sentences with their attention, and the
-schedules of all sentences of two systems with their words replaced by numbers: the text of the data set is not ours.
+results/ gets results.csv, validation.csv (the validation of each training), the drawn sentences with their attention,
+and the schedules of all sentences of two systems with numbers instead of words: the text is not ours to publish.
 """
 
 import argparse
-import csv
-import io
-import json
 import shutil
 import sys
 from pathlib import Path
 from typing import Any, Dict, List, Optional, Sequence
 
 from examples.document import fill
-from examples.multi30k.tables import TEST_SETS, Validation, all_tables, name, read_validation, read_validations
-from fairseq_milk import cli
-from fairseq_milk.console.errors import RunError
+from examples.multi30k.tables import TEST_SETS, all_tables, read_validation, read_validations
+from examples.recording import as_csv, name, plot, write_lines
 from fairseq_milk.console.exit_codes import exit_code
 from fairseq_milk.console.files import write_atomically
 from fairseq_milk.scoring.generate_log import read_generate_log
@@ -34,7 +30,7 @@ PLANE = ("offline", "soft", "wait-k", "milk", "monotonic", "mocha")
 
 
 def tables() -> Dict[str, List[List[str]]]:
-    """From what the repository keeps."""
+    """The tables of RESULTS.md, from the files in results/."""
     return all_tables(read_results(TABLE), read_validations(VALIDATION))
 
 
@@ -52,7 +48,7 @@ def record(sweep: Path) -> None:
 
 
 def draw() -> None:
-    """The pictures, from what the repository keeps."""
+    """Draw the pictures from the files in results/."""
     logs = {
         kind: [f"{label}={KEPT / short}{kind}.jsonl" for short, (label, _) in SHOWN.items()] for kind in ("", "-delays")
     }
@@ -67,29 +63,13 @@ def draw() -> None:
         plot("schedule", *logs[""], "--sentence", sentence, "--out", KEPT / f"schedule-{sentence}.png")
 
 
-def plot(*words: Any) -> None:
-    if cli.main(["plot", *map(str, words)]) != 0:
-        raise RunError(f"fairseq-milk plot {' '.join(map(str, words))} failed")
-
-
 def schedule_alone(record: Record) -> Dict[str, Any]:
     numbers = [[str(number) for number in range(1, len(words) + 1)] for words in (record.source, record.hypothesis)]
     return {"id": record.id, "source": numbers[0], "hypothesis": numbers[1], "delays": record.delays}
 
 
-def write_lines(path: Path, lines: Any) -> None:
-    write_atomically(path, "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines))
-
-
-def as_csv(rows: Sequence[Validation]) -> str:
-    file = io.StringIO()
-    writer = csv.writer(file, lineterminator="\n")
-    writer.writerows([Validation._fields, *rows])
-    return file.getvalue()
-
-
 def main(argv: Optional[Sequence[str]] = None) -> int:
-    parser = argparse.ArgumentParser(description="Keep the results of the sweep in the repository.")
+    parser = argparse.ArgumentParser(description="Write the results of the sweep to the repository.")
     parser.add_argument("sweep", type=Path, help="its output folder")
     args = parser.parse_args(argv)
 

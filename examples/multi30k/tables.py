@@ -1,22 +1,21 @@
-"""The tables of RESULTS.md, from the table of the sweep and from what val said of each model in training."""
+"""The tables of RESULTS.md, from the table of the sweep and the validation of each training."""
 
 import csv
 import json
 import math
 from pathlib import Path
-from typing import Dict, Iterable, List, NamedTuple, Sequence
+from typing import Dict, Iterable, NamedTuple, Sequence
 
+from examples.recording import Cells, name, run_name, systems_table
 from fairseq_milk.analysis.paper_results import NOISE, PRESERVATION
 from fairseq_milk.scoring.table import Result
 
-Cells = List[List[str]]
-MINUTE = 60.0
 TEST_SETS = {"test": "2016 Flickr", "test1": "2017 Flickr", "test2": "2017 MSCOCO"}  # by fairseq's names
-LATER = ("offline", "soft", "wait-k", "milk")  # systems that are decoded on all of them
+LATER = ("offline", "soft", "wait-k", "milk")  # systems that are decoded on all test sets
 
 
 class Validation(NamedTuple):
-    """Of the checkpoint that was decoded: bits a subword and DAL on val, the references given, the schedule hard."""
+    """The decoded checkpoint on val: bits per subword and DAL for the references under the hard schedule."""
 
     run: str
     bits: float
@@ -37,19 +36,10 @@ def read_validations(path: Path) -> Dict[str, Validation]:
     return {row.run: row for row in rows}
 
 
-def run_name(result: Result) -> str:
-    """The folder of the run that trained the model."""
-    return Path(result.checkpoint).parts[-3]
-
-
-def name(result: Result) -> str:
-    return f"{result.system} {result.setting}".strip()
-
-
 def all_tables(results: Sequence[Result], validations: Dict[str, Validation]) -> Dict[str, Cells]:
     rows = {(result.system, result.setting): result for result in results}
     return {
-        "test": test_table(
+        "test": systems_table(
             [r for r in results if r.subset == "test" and not r.system.endswith("-beam")], rows.values()
         ),
         "later": later_table(results),
@@ -60,25 +50,8 @@ def all_tables(results: Sequence[Result], validations: Dict[str, Validation]) ->
     }
 
 
-def test_table(shown: Sequence[Result], everything: Iterable[Result]) -> Cells:
-    minutes = {run_name(r): r.train_seconds / MINUTE for r in everything}
-    heading = ["system", "BLEU (95 %)", "DAL (95 %)", "AL (95 %)", "AP", "minutes", "with its start"]
-    return [heading] + [
-        [
-            name(r),
-            f"{r.bleu:.1f} ({r.bleu_low:.1f}–{r.bleu_high:.1f})",
-            f"{r.dal:.2f} ({r.dal_low:.2f}–{r.dal_high:.2f})",
-            f"{r.al:.2f} ({r.al_low:.2f}–{r.al_high:.2f})",
-            f"{r.ap:.3f}",
-            f"{minutes[run_name(r)]:.0f}",
-            f"{minutes[run_name(r)] + minutes.get(r.warm_start, 0.0):.0f}",
-        ]
-        for r in shown
-    ]
-
-
 def later_table(results: Sequence[Result]) -> Cells:
-    """The same models on the test sets of 2017 beside that of 2016; a dash where a set has not been decoded."""
+    """The models on the test sets of 2017 and 2016; a dash if a set has not been decoded."""
     known = {(run_name(r), r.subset): r for r in results if not r.system.endswith("-beam")}
     cells = [["system", *(f"{title}: {what}" for title in TEST_SETS.values() for what in ("BLEU", "DAL"))]]
     for r in (r for r in results if r.subset == "test" and r.system in LATER):
@@ -99,7 +72,7 @@ def beam_table(results: Iterable[Result]) -> Cells:
 
 def val_table(results: Sequence[Result], validations: Dict[str, Validation]) -> Cells:
     on_val = {run_name(r): r for r in results if r.system.endswith("-val")}
-    heading = ["", "test: BLEU", "DAL", "val: BLEU", "DAL", "bits a subword", "DAL with references"]
+    heading = ["", "test: BLEU", "DAL", "val: BLEU", "DAL", "bits per subword", "DAL with references"]
     cells = [heading]
     for r in sorted((r for r in results if run_name(r) in on_val and r.subset == "test"), key=lambda r: r.dal):
         if not r.system.endswith("-beam"):
@@ -122,7 +95,7 @@ def noise_table(results: Sequence[Result]) -> Cells:
 
 
 def mass_table(preserved: Result, unpreserved: Result) -> Cells:
-    """The paper's lambda = 0.2 beside ours."""
+    """The paper's figures for lambda = 0.2 beside ours."""
     without_bleu, without_dal, with_bleu, with_dal = PRESERVATION[0.2]
     heading = ["mass", "BLEU", "DAL", "the paper's BLEU", "DAL"]
     lines = (("preserved", preserved, with_bleu, with_dal), ("not preserved", unpreserved, without_bleu, without_dal))

@@ -1,4 +1,4 @@
-"""Archives from the web or a folder: what is half there is gone on with, and nothing unverified gets its name."""
+"""Downloads archives, or links those of a folder; resumes interrupted downloads and verifies digests."""
 
 import hashlib
 import os
@@ -16,14 +16,14 @@ from examples.prepare.steps import Progress
 from fairseq_milk.console.errors import UserError
 from fairseq_milk.console.progress import Line
 
-WAITS = (1, 5, 20, 60)  # seconds before another try; a try that brings nothing new takes the next one
-TIMEOUT = 60  # seconds without a byte
+WAITS = (1, 5, 20, 60)  # seconds before the next try after a try without progress
+TIMEOUT = 60  # seconds without data
 BLOCK = 1 << 18
-MOST = 1 << 28  # bytes of an archive whose size is not known
+MOST = 1 << 28  # largest number of bytes of an archive of unknown size
 
 
 def fetch(archive: Archive, base: str, folder: Path, line: Line, waits: Sequence[float] = WAITS) -> Path:
-    """The archive in `folder`, verified.  base: a web address, file://... or a folder, whose files are linked."""
+    """The path of the verified archive in `folder`.  base: a web address, file://... or a folder to link files of."""
     target = folder / archive.path
     if target.exists():
         _verify_or(archive, target, line, "remove it and run this again")
@@ -35,7 +35,7 @@ def fetch(archive: Archive, base: str, folder: Path, line: Line, waits: Sequence
         if not source.is_file():
             raise UserError(f"--base-url {base}: there is no file {archive.path} in it")
         verify(archive, source, line)
-        if target.is_symlink():  # to a file that is gone
+        if target.is_symlink():  # to a file that no longer exists
             target.unlink()
         target.symlink_to(source)
         return target
@@ -58,7 +58,7 @@ def _verify_or(archive: Archive, path: Path, line: Line, advice: str) -> None:
 
 
 def local_folder(base: str) -> Optional[Path]:
-    """None for a web address."""
+    """The folder that `base` names; None for a web address."""
     address = urllib.parse.urlsplit(base)
     if address.scheme in ("http", "https"):
         return None
@@ -70,7 +70,7 @@ def local_folder(base: str) -> Optional[Path]:
 
 
 def download(url: str, partial: Path, size: Optional[int], line: Line, waits: Sequence[float]) -> None:
-    """Into `partial`, from its end on, again and again until it is complete or nothing more comes."""
+    """Append to `partial` until the file is complete; UserError after too many tries without progress."""
     failures, most = 0, _size(partial)
     while True:
         problem = _try(url, partial, size, line)
@@ -79,13 +79,13 @@ def download(url: str, partial: Path, size: Optional[int], line: Line, waits: Se
         failures = 0 if _size(partial) > most else failures + 1
         most = max(most, _size(partial))
         if failures == len(waits):
-            raise UserError(f"{url}: {problem}; run this again to go on from what is there ({partial})")
+            raise UserError(f"{url}: {problem}; run this again to resume the download ({partial})")
         line.say(f"{url}: {problem}; trying again in {waits[failures]} s")
         time.sleep(waits[failures])
 
 
 def _try(url: str, partial: Path, size: Optional[int], line: Line) -> Optional[str]:
-    """None if the file is complete, else what was in the way."""
+    """One try: None if the file is complete, else the problem."""
     have = _size(partial)
     if size is not None and have == size:
         return None
@@ -103,26 +103,26 @@ def _try(url: str, partial: Path, size: Optional[int], line: Line) -> Optional[s
             return f"the connection ended after {_size(partial)} of {total} bytes"
         return None
     except urllib.error.HTTPError as error:
-        if error.code == 416:  # there is nothing after what we have, so it is not the beginning of this file
+        if error.code == 416:  # the range is invalid: `partial` is not the beginning of this file
             partial.unlink()
         elif error.code < 500:
-            raise UserError(f"{url}: {error.code} {error.reason}; --base-url names another place to look") from None
+            raise UserError(f"{url}: {error.code} {error.reason}; --base-url gives another address") from None
         return f"{error.code} {error.reason}"
     except (OSError, HTTPException) as error:
         return str(getattr(error, "reason", error)) or type(error).__name__
 
 
 def _total(response: Any) -> Optional[int]:
-    """The length of the whole file, if the server says so."""
+    """The length of the whole file, None if the server does not send it."""
     span = re.fullmatch(r"bytes \d+-\d+/(\d+)", response.headers.get("Content-Range", ""))
     length = span.group(1) if span else response.headers.get("Content-Length")
     return None if length is None else int(length)
 
 
 def _append(response: Any, partial: Path, limit: int, progress: Progress) -> bool:
-    """Write what arrives: the rest that was asked for (206) or everything from the start (200).
+    """Write the response: the requested rest (206) or the whole file (200).
 
-    Returns False, having written no more than `limit` bytes, if more than that arrives: a server need not say how much.
+    Returns False if the file would have more than `limit` bytes, which are never written.
     """
     goes_on = response.status == 206
     if goes_on:
@@ -139,9 +139,9 @@ def _append(response: Any, partial: Path, limit: int, progress: Progress) -> boo
 
 
 def verify(archive: Archive, path: Path, line: Line) -> None:
-    """UserError unless size and digest are those of the public release.
+    """Raise a UserError unless size and digest are those of the public release.
 
-    An archive that is known by MD5 alone (a recipe says why) passes with a line that gives its SHA-256.
+    For an archive with an MD5 digest (its recipe says why) the SHA-256 is printed.
     """
     if archive.size is not None and _size(path) != archive.size:
         raise UserError(f"{path} has {_size(path)} bytes and not the {archive.size} of the public release")

@@ -1,8 +1,8 @@
-"""Whether latency on the prepared data can be compared with the paper's.
+"""Checks whether latency on the prepared data can be compared with the paper's.
 
 A system that reads everything before it writes has DAL = AL = |x|, so its mean on a test set is the mean length of the
-sources in subwords, EOS counted (the paper lets the head stop at EOS at the latest).  The paper's tables have that row.
-If our mean is another one, the text was cut up in another way, and a lag of 8 tokens is another stretch of speech.
+sources in subwords with EOS.  The paper's tables have that row.  If our mean differs, the text was segmented
+differently, and a lag of 8 tokens is another amount of speech.
 """
 
 from pathlib import Path
@@ -24,7 +24,7 @@ class Length(NamedTuple):
 
     def sentence(self) -> str:
         figures = (
-            f"{self.split}: {self.mean:.1f} subwords a source sentence, EOS counted; the paper's full-read DAL is "
+            f"{self.split}: {self.mean:.1f} subwords per source sentence with EOS; the paper's full-read DAL is "
             f"{self.paper:.1f} ({self.deviation:+.1%})"
         )
         if abs(self.deviation) <= TOLERANCE:
@@ -36,7 +36,7 @@ class Length(NamedTuple):
 
 
 def mean_length(path: Path) -> float:
-    """Subwords a line, EOS counted."""
+    """The mean number of subwords per line, with EOS."""
     with open(path, "rb") as file:
         lengths = [len(line.split()) + 1 for line in file]
     return sum(lengths) / len(lengths)

@@ -1,4 +1,4 @@
-"""Text files through a function, in many processes, in order, with bounded memory."""
+"""Applies a function to the lines of text files in several processes, in order and with bounded memory."""
 
 from collections import deque
 from concurrent.futures import Future, ProcessPoolExecutor
@@ -8,13 +8,13 @@ from typing import Callable, Deque, Iterable, Iterator, List, Sequence, TypeVar
 
 from examples.prepare.steps import Progress
 
-CHUNK = 2000  # lines
-AHEAD = 4  # chunks a worker
+CHUNK = 2000  # lines per call
+AHEAD = 4  # chunks read ahead per worker
 T = TypeVar("T")
 
 
 def read_lines(paths: Sequence[Path], progress: Progress) -> Iterator[str]:
-    """Of all files, one after the other.  A line ends at \\n, whatever else Python takes for the end of one."""
+    """The lines of all files, one after the other.  Only \\n ends a line."""
     for path in paths:
         with open(path, "rb") as file:
             for line in file:
@@ -28,7 +28,7 @@ def chunks(lines: Iterable[str]) -> Iterator[List[str]]:
 
 
 def map_chunks(function: Callable[[List[str]], T], lines: Iterable[str], workers: int) -> Iterator[T]:
-    """function of each chunk, in order.  No more is read than is needed next: a corpus may not fit into memory."""
+    """function(chunk) for each chunk, in order.  Reads little ahead, because a corpus may not fit into memory."""
     if workers == 1:
         yield from map(function, chunks(lines))
         return
@@ -45,7 +45,7 @@ def map_chunks(function: Callable[[List[str]], T], lines: Iterable[str], workers
 def map_lines(
     function: Callable[[List[str]], List[str]], sources: Sequence[Path], output: Path, workers: int, progress: Progress
 ) -> None:
-    """Write what `function` makes of every chunk of lines: as many lines as it was given."""
+    """Write the lines that `function` returns for every chunk, as many as it was given."""
     with open(output, "w", encoding="utf-8", newline="\n") as file:
         for chunk in map_chunks(function, read_lines(sources, progress), workers):
             file.writelines(line + "\n" for line in chunk)

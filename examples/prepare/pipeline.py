@@ -1,13 +1,13 @@
 """From a recipe to fairseq's binary data: python -m examples.NAME.prepare [--out FOLDER] [--base-url ADDRESS] ...
 
-    OUT/archives/         what was downloaded, or links to it
-    OUT/raw/NAME.LANG     the text in it; that of the test set is the reference for BLEU
-    OUT/tok/SPLIT.LANG    Moses tokens          OUT/clean/train.LANG  without the pairs that are none
+    OUT/archives/         downloaded archives, or links to them
+    OUT/raw/NAME.LANG     extracted text; that of the test set is the reference for BLEU
+    OUT/tok/SPLIT.LANG    Moses tokens          OUT/clean/train.LANG  training pairs after cleaning
     OUT/codes             BPE operations        OUT/bpe/SPLIT.LANG    subwords
-    OUT/bin/              for fairseq-train and fairseq-generate
-    OUT/steps/            which of these is finished
+    OUT/bin/              binary data for fairseq-train and fairseq-generate
+    OUT/steps/            which steps are finished
 
-What is there is kept: run it again after an interruption, or with other settings, and it makes what is missing.
+Finished steps are kept: run again after an interruption, or with other settings, it does only what is missing.
 """
 
 import argparse
@@ -27,11 +27,11 @@ from examples.prepare.lengths import TOLERANCE, lengths
 from examples.prepare.lines import map_chunks, map_lines, read_lines, total_size
 from examples.prepare.recipe import Bitext, Corpus
 from examples.prepare.steps import Progress, Steps, alone
-from fairseq_milk.console.errors import UserError
+from fairseq_milk.console.errors import UserError, require
 from fairseq_milk.console.exit_codes import exit_code
 from fairseq_milk.console.progress import Line
 
-LOST = 0.01  # the share of a training text's lines that a mirror may lack
+LOST = 0.01  # share of the lines of a training text that a mirror may lack
 
 
 class Preparation:
@@ -42,7 +42,7 @@ class Preparation:
         self.steps = Steps(out / "steps", line)
 
     def run(self) -> Path:
-        """The folder with the binary data.  What is finished is kept."""
+        """Run all steps that are not finished; returns the folder with the binary data."""
         self.extract()
         self.tokenise()
         self.clean()
@@ -137,7 +137,7 @@ class Preparation:
         return data
 
     def _binarise(self, data: Path) -> None:
-        """fairseq-preprocess, in this process."""
+        """Run fairseq-preprocess in this process."""
         from fairseq import options
         from fairseq_cli import preprocess
 
@@ -155,7 +155,7 @@ class Preparation:
         os.replace(making, data)
 
     def check_lengths(self) -> bool:
-        """Says how long the sources are; False if the paper's were not."""
+        """Print the mean lengths of the sources; False if they differ from the paper's."""
         found = list(lengths(self.corpus, self.out / "bpe"))
         for length in found:
             self.line.say(length.sentence())
@@ -167,7 +167,7 @@ def with_pairs(bitext: Bitext) -> str:
 
 
 def describe(corpus: Corpus, base: str, line: Line) -> None:
-    """What --dry-run prints."""
+    """Print what would be downloaded and done, for --dry-run."""
     line.say(f"from {base}:")
     for archive in corpus.archives:
         size = "size unknown" if archive.size is None else f"{archive.size / 1e6:.0f} MB"
@@ -181,21 +181,20 @@ def describe(corpus: Corpus, base: str, line: Line) -> None:
 
 
 def main(corpora: Sequence[Corpus], home: Path, argv: Optional[Sequence[str]] = None) -> int:
-    """The command of a recipe in the folder `home`; the first corpus is the one that is made if none is named."""
+    """The command of the recipe in the folder `home`.  The first corpus is the default."""
     pairs = {corpus.pair: corpus for corpus in corpora}
     parser = argparse.ArgumentParser(description=f"Prepare {corpora[0].name} for fairseq.")
     parser.add_argument("--pair", choices=pairs, default=corpora[0].pair, help=f"languages ({corpora[0].pair})")
-    parser.add_argument("--out", type=Path, help=f"where everything goes ({home}/data/PAIR)")
+    parser.add_argument("--out", type=Path, help=f"output folder ({home}/data/PAIR)")
     parser.add_argument("--base-url", help=f"a mirror, file://... or a folder ({corpora[0].base_url})")
-    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="processes (one a core)")
-    parser.add_argument("--dry-run", action="store_true", help="say what would be downloaded and done")
+    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="number of processes (one per core)")
+    parser.add_argument("--dry-run", action="store_true", help="print what would be downloaded and done")
     args = parser.parse_args(argv)
     corpus = pairs[args.pair]
     base, out, line = args.base_url or corpus.base_url, args.out or home / "data" / corpus.pair, Line(sys.stdout)
 
     def body() -> int:
-        if args.workers < 1:
-            raise UserError(f"--workers must be at least 1, got {args.workers}")
+        require(args.workers >= 1, "workers", args.workers, "must be at least 1")
         if args.dry_run:
             describe(corpus, base, line)
             return 0

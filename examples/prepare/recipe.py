@@ -1,11 +1,11 @@
-"""What a recipe declares: where its archives are, which files in them are the corpus, and how the text is cut up."""
+"""The declarations of a recipe: its archives, the files in them, and the preparation of the text."""
 
 from pathlib import PurePosixPath
 from typing import Dict, Mapping, NamedTuple, Optional, Tuple
 
 
 class Archive(NamedTuple):
-    """A file to download.  path: below the base address; size in bytes and digest (sha256:..., md5:...) if known."""
+    """A file to download.  path: relative to the base address.  size: in bytes.  digest: sha256:... or md5:..."""
 
     path: str
     size: Optional[int] = None
@@ -13,10 +13,10 @@ class Archive(NamedTuple):
 
 
 class Bitext(NamedTuple):
-    """Two files of which line n of one is the translation of line n of the other.
+    """Two files: line n of one is the translation of line n of the other.
 
-    name: of the text files that are made of them.  source, target: ARCHIVE, or ARCHIVE!MEMBER of a tar archive; a
-    member may be compressed (.gz) or marked up (.sgm).  lines: of each in the public release; 0: not known.
+    name: of the extracted text files.  source, target: ARCHIVE, or ARCHIVE!MEMBER of a tar archive; a member may be
+    compressed (.gz) or marked up (.sgm).  lines: number of lines in the public release; 0: not known.
     """
 
     name: str
@@ -32,13 +32,13 @@ class Corpus(NamedTuple):
     """A parallel corpus and its preparation.
 
     merges:     joint BPE operations, learned on both sides of the training set
-    learn_from: words seen less often in it have no say in them
+    learn_from: only words that occur at least this often are used to learn them
     joined:     one dictionary for both languages
-    types:      of the dictionary, most frequent first; 0: all
-    longest, ratio: a training pair has 1 to `longest` words on each side, and at most `ratio` times as many on one
+    types:      size of the dictionary, which keeps the most frequent types; 0: all
+    longest, ratio: limits of cleaning: words per side, and quotient of the lengths of both sides
     more_tests: further test sets, one bitext each; fairseq calls them test1, test2 and so on
-    respell:    by language, regular expressions and what replaces them in the training text
-    pairs:      about how many the paper has after cleaning; 0: it does not say
+    respell:    by language, regular expressions and their replacements in the training text
+    pairs:      number of pairs in the paper after cleaning; 0: not stated
     full_read:  the paper's DAL of a system that reads everything first, by split: the mean length of its sources
     """
 
@@ -78,7 +78,7 @@ class Corpus(NamedTuple):
 
 
 def both(archive: str, member: str, lines: int) -> Bitext:
-    """A bitext whose members differ in the language alone: both("a.tgz", "news.de-en.{de,en}", 3)."""
+    """A bitext whose file names differ only in the language: both("a.tgz", "news.de-en.{de,en}", 3)."""
     stem, _, languages = member.rstrip("}").partition("{")
     source, target = languages.split(",")
     suffix = PurePosixPath(stem.rstrip(".")).name

@@ -1,4 +1,4 @@
-"""Steps that are kept once they are finished: an interrupted preparation goes on where it was."""
+"""Steps whose results are kept: an interrupted preparation continues where it stopped."""
 
 import time
 from contextlib import contextmanager
@@ -13,9 +13,9 @@ from fairseq_milk.console.progress import Line
 
 
 class Steps:
-    """A step is its name, its settings and all steps before it: what changes is made anew, and all that follows.
+    """Runs steps in order.  A step is repeated if its settings, or an earlier step, have changed.
 
-    A stamp is written when a step has finished.  Files without one are those of a step that was interrupted.
+    A stamp is written when a step has finished; without a stamp it was interrupted.
     """
 
     def __init__(self, folder: Path, line: Line) -> None:
@@ -39,7 +39,7 @@ class Steps:
 
 @contextmanager
 def alone(folder: Path) -> Iterator[None]:
-    """Nobody else prepares into this folder meanwhile."""
+    """Lock the folder during the block; UserError if another process holds the lock."""
     folder.mkdir(parents=True, exist_ok=True)
     lock = try_lock(folder / ".lock")
     if lock is None:
@@ -49,7 +49,7 @@ def alone(folder: Path) -> Iterator[None]:
 
 
 class Progress:
-    """How far one step is, by bytes; shown every so many of them, for there may be millions of short lines."""
+    """Shows the progress of a step in bytes.  Updated once per `every` bytes, because lines can be short."""
 
     every = 1 << 20
 
@@ -59,7 +59,7 @@ class Progress:
         self.started = time.monotonic()
 
     def start_at(self, done: int) -> None:
-        """So much was there before."""
+        """Count bytes that were there before as done."""
         self.done = self.before = self.shown = done
 
     def add(self, amount: int) -> None:

@@ -1,4 +1,4 @@
-"""What is done to the text: Moses tokenisation, cleaning, joint BPE.  Each a function of lines."""
+"""The processing of lines of text: Moses tokenisation, cleaning, joint BPE."""
 
 import io
 import re
@@ -14,7 +14,7 @@ from sacremoses import MosesTokenizer
 from subword_nmt.apply_bpe import BPE
 from subword_nmt.learn_bpe import learn_bpe
 
-CACHE = 1_000_000  # words whose segmentation a worker remembers
+CACHE = 1_000_000  # words whose segmentation a worker caches
 
 
 # ---- tokens ---------------------------------------------------------------------------------------------------------
@@ -26,9 +26,9 @@ def moses(language: str) -> Any:
 
 
 def tokenise(lines: List[str], language: str, respell: Sequence[Tuple[str, str]] = ()) -> List[str]:
-    """As tokenizer.perl -no-escape, and fairseq's --tokenizer moses --moses-no-dash-splits --moses-no-escape.
+    """Tokenise like tokenizer.perl -no-escape and fairseq's --tokenizer moses --moses-no-dash-splits --moses-no-escape.
 
-    respell: regular expressions and what replaces them, applied to each line before it is cut up.
+    respell: regular expressions and their replacements, applied to each line before tokenisation.
     """
     for pattern, replacement in respell:
         lines = [re.sub(pattern, replacement, line) for line in lines]
@@ -39,7 +39,7 @@ def tokenise(lines: List[str], language: str, respell: Sequence[Tuple[str, str]]
 
 
 def is_clean(source: str, target: str, longest: int, ratio: float) -> bool:
-    """As clean-corpus-n.perl: lengths within bounds and not too different.  And all of it must have been UTF-8."""
+    """Whether a pair passes clean-corpus-n.perl's limits on length and ratio, and was valid UTF-8."""
     short, long = sorted((len(source.split()), len(target.split())))
     return 1 <= short and long <= longest and long <= ratio * short and "\ufffd" not in source + target
 
@@ -52,7 +52,7 @@ def count_words(lines: List[str]) -> Counts[str]:
 
 
 def learn(words: Counts[str], merges: int, learn_from: int, codes: TextIO) -> None:
-    """BPE operations from the words' counts.  On a terminal subword-nmt shows how far it is."""
+    """Learn BPE operations from word counts.  On a terminal subword-nmt shows its progress."""
     entries = (f"{word} {count}" for word, count in sorted(words.items()) if count >= learn_from)
     with nullcontext() if sys.stderr.isatty() else redirect_stderr(io.StringIO()):
         learn_bpe(entries, codes, merges, is_dict=True)

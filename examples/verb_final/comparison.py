@@ -1,4 +1,4 @@
-"""MILk against wait-k: the comparisons that the study is made for."""
+"""The comparison of MILk and wait-k in the study."""
 
 from typing import List, Optional
 
@@ -6,7 +6,7 @@ import numpy as np
 
 from examples.verb_final.results import Results, Row
 
-ENOUGH = 99.0  # per cent of the sentences: what counts as translated
+ENOUGH = 99.0  # per cent of exact sentences that a system must reach
 
 
 def by_lag(results: Results, family: str) -> List[Row]:
@@ -14,7 +14,7 @@ def by_lag(results: Results, family: str) -> List[Row]:
 
 
 def best_milk(results: Results) -> Optional[Row]:
-    """The MILk of the lowest lag among those that translate enough; if none does, the most accurate one."""
+    """The MILk with the lowest lag among those that reach `ENOUGH`; the most accurate one if none does."""
     rows = by_lag(results, "MILk")
     good = [row for row in rows if row.mean("exact") >= ENOUGH]
     if good:
@@ -29,7 +29,7 @@ def nearest_waitk(results: Results, row: Row) -> Optional[Row]:
 
 
 def waitk_at(results: Results, lag: float) -> str:
-    """Per cent that wait-k translates exactly at this DAL, linearly between its points, or beyond which one this is."""
+    """Per cent of exact sentences of wait-k at this DAL, interpolated between its points; the nearest point outside."""
     rows = by_lag(results, "wait-k")
     for row, beyond, where in ((rows[0], -1, "below"), (rows[-1], 1, "above")):
         if (lag - row.mean("dal")) * beyond > 0:
@@ -38,7 +38,7 @@ def waitk_at(results: Results, lag: float) -> str:
 
 
 def findings(results: Results) -> List[str]:
-    """The comparisons that the study is made for, as far as the systems are there."""
+    """The results of the comparison as sentences, as far as the systems have been trained."""
     milk = best_milk(results)
     if milk is None:
         return []

@@ -1,9 +1,9 @@
-"""Tables of studies before version 0.2, as results.csv of today.
+"""Converts tables of studies before version 0.2 to the present results.csv.
 
     python -m examples.verb_final.convert OLD.csv NEW.csv
 
-They had a column for the key of a system, one for the seed, and the means: no intervals, signatures or files.  A study
-whose runs are at hand needs no conversion: `examples/verb_final/run.sh --report` writes its table anew.
+They had columns for the key of a system, the seed and the means, but no intervals, signatures or files.  If the runs
+still exist, `examples/verb_final/run.sh --report` writes a new table instead.
 """
 
 import argparse

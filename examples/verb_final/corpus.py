@@ -1,6 +1,6 @@
-"""The corpus: sentences of the language, and what fairseq-preprocess makes of them.
+"""The corpus: sentences of the language, and their binary data from fairseq-preprocess.
 
-OUT/data-<hash of its text>/ has text/ and bin/.  It is made under another name and renamed when it is complete.
+OUT/data-<hash of its text>/ has text/ and bin/.  It is written under another name and renamed when it is complete.
 """
 
 import hashlib
@@ -20,12 +20,12 @@ from fairseq_milk.console.signals import signals_deferred
 
 
 def prepare_data(out: Path, sizes: Mapping[str, int], line: Line, seed: int = recipe.DATA_SEED) -> Path:
-    """The folder of the corpus, made if it is not there."""
+    """The folder of the corpus, which is written if it does not exist."""
     files = draw_files(sizes, seed)
     data = folder_of(out, files)
     out.mkdir(parents=True, exist_ok=True)
     with locked(out / ".lock"):
-        for stale in out.glob(".data-*"):  # of somebody who was killed
+        for stale in out.glob(".data-*"):  # left by an interrupted process
             shutil.rmtree(stale)
         if not data.is_dir():
             line.say(f"data: {', '.join(f'{size} {split}' for split, size in sizes.items())} sentences")
@@ -76,7 +76,7 @@ def read_test_set(data: Path) -> List[Sentence]:
         for name in (text.SOURCE, text.TARGET, "delays", "kind")
     ]
     if len({len(lines) for lines in columns}) != 1:
-        raise RunError(f"the files of the test set in {data} are not of one length: remove the folder")
+        raise RunError(f"the files of the test set in {data} have different numbers of lines: remove the folder")
     return [
         Sentence(tuple(x.split()), tuple(y.split()), tuple(map(int, g.split())), kind)
         for x, y, g, kind in zip(*columns)

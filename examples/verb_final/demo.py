@@ -1,4 +1,4 @@
-"""The demo: a tiny MILk and a wait-k of about the same lag, from the training to a page that translates, in minutes."""
+"""The demo: trains a tiny MILk and a wait-k of about the same lag, compares them, and exports them for a web page."""
 
 import argparse
 import resource
@@ -16,7 +16,7 @@ SEED, JOBS = 1, 2
 def main(arguments: Optional[Sequence[str]] = None) -> int:
     parser = argparse.ArgumentParser(prog="scripts/demo.sh", description=__doc__)
     parser.add_argument("--out", type=Path, help=f"folder for everything (default: {OUT[False]}; --fast: {OUT[True]})")
-    parser.add_argument("--fast", action="store_true", help="seconds instead of minutes: all runs, nothing is learned")
+    parser.add_argument("--fast", action="store_true", help="run every step in seconds, without learning anything")
     options = parser.parse_args(arguments)
     out, scale = options.out or OUT[options.fast], recipe.FAST if options.fast else recipe.DEMO
     return program.run("demo", f"starting fairseq; everything goes to {out}", lambda: demo(out, scale))
@@ -36,7 +36,7 @@ def demo(out: Path, scale: recipe.Scale) -> int:
     runs = [make_run(system, SEED, scale, data, out) for system in recipe.choose(recipe.DEMO_SYSTEMS)]
     for run in runs:
         if run.other_training() and not run.is_complete():
-            line.say(f"{run.folder} was trained with other settings: it is trained anew")
+            line.say(f"{run.folder} was trained with other settings: it is trained again")
     if run_all(runs, JOBS, line):
         return 1
     line.say("\n".join(str(path) for path in report(runs, out, line)))
@@ -47,7 +47,7 @@ def demo(out: Path, scale: recipe.Scale) -> int:
 
 
 def memory() -> str:
-    """A bound: what this process and each of the commands beside it have held at their highest."""
+    """An upper bound of the memory: the peak of this process plus the peaks of the commands that ran beside it."""
     megabyte = 2**20 if sys.platform == "darwin" else 2**10  # in units of ru_maxrss
     own, command = (
         resource.getrusage(who).ru_maxrss // megabyte for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)

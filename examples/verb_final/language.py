@@ -11,14 +11,14 @@ Rules, source => target ([ ] is optional; each adjunct slot is filled at most on
                   first last s noun              =>  the noun of first last
     adjunct       adverb | preposition NP
 
-All else is word for word. In verb-final clauses the separable verbs are joined (`annimmt`).
+Everything else is translated word for word. In verb-final clauses the separable verbs are joined (`annimmt`).
 
 The oracle delay of a target token is the length of the shortest source prefix (the source EOS counts as a token) after
 which all sentences of the language agree on the target up to this token. A word is known when its source word is read,
-but a separable verb at its particle, and a name at the token *after* it, which tells whether a possessive follows.
-The target EOS is known at the source EOS, but at the last word where nothing can follow it: a final verb, a particle,
-the last slot. So that nothing can be guessed, each word has a translation of its own, and a class of which a word must
-come has at least two (adjectives and adjuncts, which may be absent, need one).
+with two exceptions: a separable verb is known at its particle, and a name at the token *after* it, which shows whether
+a possessive follows. The target EOS is known at the source EOS, or at the last word if nothing can follow it: a final
+verb, a particle, the last slot. So that nothing can be guessed, each word has its own translation, and a class of which
+a word is required has at least two words (adjectives and adjuncts, which are optional, need one).
 `tests/unit/test_verb_final_language.py` checks the delays against the enumeration of whole miniature languages.
 """
 
@@ -33,7 +33,7 @@ KINDS = ("verb-second", "verb-final", "separable")
 
 
 class Choose(Protocol):
-    """Decides one step of a derivation: at random for a sample, in turn for an enumeration."""
+    """Chooses an option in a derivation: at random for a sample, in turn for an enumeration."""
 
     def __call__(self, options: Sequence[T], weights: Optional[Sequence[float]] = None) -> T: ...
 
@@ -41,7 +41,7 @@ class Choose(Protocol):
 class Sentence(NamedTuple):
     source: Tuple[str, ...]
     target: Tuple[str, ...]
-    delays: Tuple[int, ...]  # one for each target token and one for the target EOS, in 1..len(source) + 1
+    delays: Tuple[int, ...]  # one per target token and one for the target EOS, in 1..len(source) + 1
     kind: str
 
 
@@ -57,7 +57,7 @@ def word(pair: Word) -> Phrase:
 
 
 def join(parts: Sequence[Phrase], order: Optional[Iterable[int]] = None) -> Phrase:
-    """The parts one after the other; on the target side in the given order."""
+    """Concatenate the parts; on the target side in the given order."""
     starts = [0, *itertools.accumulate(len(part.source) for part in parts)]
     source = tuple(token for part in parts for token in part.source)
     order = range(len(parts)) if order is None else order
@@ -122,7 +122,7 @@ def derive(lexicon: Lexicon, choose: Choose) -> Sentence:
 
 
 def finish(kind: str, phrase: Phrase, open_ended: bool) -> Sentence:
-    """A token is known once all before it are: the delays are a running maximum."""
+    """The sentence of a phrase: delays become a running maximum, since a token needs all tokens before it."""
     target = tuple(token for token, _ in phrase.target)
     known = [position for _, position in phrase.target] + [len(phrase.source) + open_ended]
     return Sentence(phrase.source, target, tuple(itertools.accumulate(known, max)), kind)
@@ -136,7 +136,7 @@ def sample(rng: random.Random, lexicon: Lexicon) -> Sentence:
 
 
 class Script:
-    """Chooses as written, then always the first option; records the choices and the numbers of options."""
+    """Makes the given choices, then always the first option; records the choices and the numbers of options."""
 
     def __init__(self, written: Sequence[int] = ()) -> None:
         self.written = written
@@ -151,7 +151,7 @@ class Script:
 
 
 def enumerate_sentences(lexicon: Lexicon) -> Iterator[Sentence]:
-    """Every sentence once, in the order of an odometer whose wheels are the choices."""
+    """Every sentence of the language once, in lexicographic order of the choices."""
     written: Optional[List[int]] = []
     while written is not None:
         script = Script(written)

@@ -18,7 +18,7 @@ class Slot(NamedTuple):
 
 
 def words(text: str) -> Words:
-    """Reads 'mann:man haus:house'; a word without a colon is its own translation."""
+    """Parse 'mann:man haus:house'; a word without a colon is its own translation."""
     pairs = (item.partition(":") for item in text.split())
     return tuple((source, target or source) for source, _, target in pairs)
 
@@ -46,7 +46,7 @@ class Lexicon:
         optional = [self.adjectives, self.pronouns, *(slot.words for slot in self.slots)]
         particles = list(self.separable.values())
         if not particles or any(len(members) < 2 for members in required + particles):
-            raise ValueError("A class of which a word must come, and the particles of a stem, need at least two words.")
+            raise ValueError("Every required class, and the particles of a stem, need at least two words.")
         if not all(slot.words for slot in self.slots):
             raise ValueError("A slot needs at least one word.")
         free = list(itertools.chain(*required, *optional))
@@ -59,7 +59,7 @@ class Lexicon:
 
     @functools.cached_property
     def joined(self) -> Words:
-        """The separable verbs as they stand at the end of a verb-final clause."""
+        """The separable verbs in the form used at the end of a verb-final clause."""
         return tuple((particle + stem, verb) for stem, members in self.separable.items() for particle, verb in members)
 
     @classmethod

@@ -1,4 +1,4 @@
-"""The models of the demo as folders of `fairseq-milk export`, and the command that shows them translating live."""
+"""Exports the models of the demo for `fairseq-milk serve`."""
 
 import shlex
 import shutil
@@ -13,12 +13,12 @@ from fairseq_milk.live.exporting import export
 from fairseq_milk.sweep.runs import Run
 
 KINDS = ("verb-final", "separable", "verb-second")
-LENGTHS = range(8, 13)  # words of an example
+LENGTHS = range(8, 13)  # words in an example
 PER_KIND = 2
 
 
 def prepare_page(runs: Sequence[Run], data: Path, out: Path, line: Line) -> str:
-    """Exports what has not been exported; the command that opens the page."""
+    """Export the models that have not been exported; returns the command that serves them."""
     ordered = sorted(runs, key=lambda run: run.system)  # MILk first
     models = [export_model(run, data, out / "models" / run.system, line) for run in ordered]
     examples = out / "models" / "examples.txt"
@@ -28,7 +28,7 @@ def prepare_page(runs: Sequence[Run], data: Path, out: Path, line: Line) -> str:
 
 
 def export_model(run: Run, data: Path, folder: Path, line: Line) -> Path:
-    """Anew if the checkpoint is newer."""
+    """The exported folder of a run, written again if the checkpoint is newer."""
     written, checkpoint = folder / "model.json", run.model
     if not written.exists() or written.stat().st_mtime < checkpoint.stat().st_mtime:
         shutil.rmtree(folder, ignore_errors=True)
@@ -38,7 +38,7 @@ def export_model(run: Run, data: Path, folder: Path, line: Line) -> Path:
 
 
 def choose_examples(data: Path) -> List[str]:
-    """Sentences of the test set that can be read at a glance, the kinds that make a translator wait first."""
+    """Short sentences of the test set, beginning with the kinds for which a translator must wait."""
     names = (f"test.{SOURCE}", "test.kind")
     sentences, kinds = ((data / "text" / name).read_text(encoding="utf-8").splitlines() for name in names)
     chosen: List[str] = []
@@ -49,5 +49,5 @@ def choose_examples(data: Path) -> List[str]:
 
 
 def shown(path: Path) -> str:
-    """As short as it works from here."""
+    """The path relative to the current folder if it is inside it."""
     return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)

@@ -18,7 +18,7 @@ SHOWN = {"verb-final": range(8, 14), "verb-second": range(6, 11)}  # kinds of se
 
 
 def draw_all(results: Results, folder: Path, qualities: Sequence[str] = ("exact",)) -> List[Path]:
-    """PNG and SVG of everything; the paths of the PNG files."""
+    """Draw all pictures as PNG and SVG; returns the paths of the PNG files."""
     folder.mkdir(parents=True, exist_ok=True)
     rows, figures = worth_showing(results), {}
     for kind in SHOWN:
@@ -46,7 +46,7 @@ def draw_plane(results: Results, quality: str) -> Figure:
 
 
 def _point(row: Row, quality: str) -> Point:
-    """The bars go over the range of the seeds."""
+    """The point of a row; its error bars are the range over the seeds."""
     return Point(row.mean("dal"), row.mean(quality), row.system.point, row.range("dal"), row.range(quality))
 
 
@@ -59,7 +59,7 @@ def worth_showing(results: Results) -> List[Row]:
 
 
 def choose_sentence(results: Results, rows: Sequence[Row], kind: str) -> Optional[int]:
-    """One of the kind: if possible of a good length, right in the first row and wrong in the second, with a name."""
+    """One of this kind, preferably of medium length, exact in the first row, wrong in the second, with a name."""
     exact = [row.exact(results.sentences) for row in rows]
 
     def merit(index: int) -> float:
@@ -72,7 +72,7 @@ def choose_sentence(results: Results, rows: Sequence[Row], kind: str) -> Optiona
 
 
 def panel(row: Row, sentence: Sentence, index: int) -> Panel:
-    """A sentence as the system translated it; the limit is drawn where it has as many tokens as it should."""
+    """The diagram of a sentence; the limit is drawn if the hypothesis has the right number of tokens."""
     drawn, right = Panel.from_record(row.records[index], row.system.label), [*sentence.target, EOS]
     wrong = [i >= len(right) or token != right[i] for i, token in enumerate(drawn.target)]
     best = sentence.delays if len(drawn.target) == len(sentence.delays) else None

@@ -1,6 +1,6 @@
-"""How a program of this folder starts: with a line at once, as importing fairseq takes some seconds.
+"""Starts a program of this folder: prints a line before fairseq is imported, which takes seconds.
 
-From that line on whatever ends it is one sentence, Ctrl-C too.
+Errors and Ctrl-C end the program with one sentence.
 """
 
 import logging
@@ -10,16 +10,16 @@ from typing import Any, Callable
 
 
 def run(name: str, first: str, body: Callable[[], int]) -> int:
-    """The exit code.  first: what is said at once; body imports what it needs."""
+    """Run `body`, which imports what it needs; returns the exit code.  first: the line that is printed at once."""
 
     def leave(number: int, frame: Any) -> None:
-        """Not by an exception, which some imports would swallow; nothing has been begun."""
-        os.write(2, f"{name}: interrupted; run it again to go on\n".encode())
+        """End without an exception, which some imports would suppress; no work has been started."""
+        os.write(2, f"{name}: interrupted; run it again to continue\n".encode())
         os._exit(130)
 
     before, silent = signal.signal(signal.SIGINT, leave), logging.root.manager.disable
     print(first, flush=True)
-    logging.disable(logging.INFO)  # fairseq and matplotlib speak of themselves
+    logging.disable(logging.INFO)  # messages of fairseq and matplotlib
     try:
         from fairseq_milk.console.exit_codes import exit_code
 

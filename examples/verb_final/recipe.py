@@ -1,6 +1,6 @@
-"""What is trained: the corpus, the options that all systems share, and those in which they differ.
+"""The corpus, the options that all systems share, and the options of each system.
 
-Every number that one may want to turn is a constant here.  Options are those of the stock commands fairseq-preprocess,
+Every hyper-parameter is a constant here.  Options are those of the stock commands fairseq-preprocess,
 `fairseq-train` and `fairseq-generate`; a value of None makes a flag without value.
 """
 
@@ -33,7 +33,7 @@ TRAIN: Options = {
     "--max-update": UPDATES,
     "--validate-interval-updates": 250,
     "--validate-interval": 10**6,  # epochs: not at their ends as well
-    "--save-interval-updates": 250,  # what an interrupted training loses at most
+    "--save-interval-updates": 250,  # the largest number of updates that an interrupted training loses
     "--save-interval": 10**6,
     "--keep-interval-updates": 1,
     "--no-epoch-checkpoints": None,
@@ -55,13 +55,14 @@ PREPROCESS: Options = {"--source-lang": "de", "--target-lang": "en", "--workers"
 
 # ---- the learned heads: begin by waiting, then let the latency term pull the head forward ---------------------------
 
-LAMBDA = 0.12  # where one value has to do: the other mechanisms and the ablations; one of LAMBDAS
+LAMBDA = 0.12  # for the other mechanisms and the ablations; one of LAMBDAS
 LAMBDAS = (0.05, 0.1, 0.12, 0.2, 0.3, 0.5, 1.0, 2.0, 4.0)
 NOISE = 4
 NOISES = (0, 1, 2, 4, 6)  # NOISE among them is the system milk-LAMBDA
 HEAD: Options = {
     "--noise": NOISE,
     "--noise-ramp": UPDATES,
+    "--head-after": 0,
     "--energy-bias": -6,
     "--head-pace": 5,
     "--latency-weight": LAMBDA,
@@ -71,9 +72,14 @@ HEAD: Options = {
 KS = (1, 2, 3, 4, 6, 8, 12, 14)
 CHUNKS = (2, 8)
 
+# ---- the other model family: the same mechanisms in a Transformer ---------------------------------------------------
+
+TRANSFORMER: Options = {"--arch": "milk_transformer_tiny", "--lr": 2e-3, "--warmup-updates": 200}
+TRANSFORMER_K = 4
+
 
 class System(NamedTuple):
-    """One row of the table.  key: names folders; family and point: its curve on the plane and its label there."""
+    """One row of the table.  key: name of its folders.  family, point: its curve on the plane, and its label there."""
 
     key: str
     label: str
@@ -105,7 +111,18 @@ def systems() -> Dict[str, System]:
     for n in NOISES:
         if n != NOISE:
             rows.append(_milk(noise_key(n), f"MILk, n = {n:g}", "MILk noise", f"n={n:g}", noise=n))
-    return {system.key: system for system in rows}
+    return {system.key: system for system in [*rows, *_transformers()]}
+
+
+def _transformers() -> List[System]:
+    """wait-k and MILk at about the same lag, as in the demo."""
+    k, lam = TRANSFORMER_K, LAMBDA
+    fixed: Options = {"--attention": "waitk", "--wait-k": k, **TRANSFORMER}
+    learned: Options = {"--attention": "milk", **HEAD, **TRANSFORMER}
+    return [
+        System(f"transformer-wait-{k}", f"Transformer, wait-{k}", "Transformer wait-k", f"k={k}", fixed),
+        System(f"transformer-{milk_key(lam)}", f"Transformer, MILk, λ = {lam:g}", "Transformer", f"λ={lam:g}", learned),
+    ]
 
 
 def milk_key(lam: float) -> str:
@@ -113,7 +130,7 @@ def milk_key(lam: float) -> str:
 
 
 def noise_key(n: float) -> str:
-    """The system with noise n; the usual noise is the usual system."""
+    """The key of the system with noise n; with the default noise it is the default system."""
     return milk_key(LAMBDA) if n == NOISE else f"milk-noise{n:g}"
 
 
@@ -121,7 +138,7 @@ def noise_key(n: float) -> str:
 
 
 class Scale(NamedTuple):
-    """sizes: sentences of each split.  options: of fairseq-train, set last, for all systems alike."""
+    """sizes: sentences in each split.  options: of fairseq-train, for all systems, overriding the others."""
 
     sizes: Mapping[str, int]
     options: Options
@@ -131,7 +148,7 @@ STUDY = Scale(SIZES, {})
 
 DEMO_SYSTEMS = ("milk-0.12", "wait-4")  # of about the same lag
 DEMO = Scale({"train": 20000, "valid": 500, "test": 500}, {})
-FAST = Scale(  # seconds: everything runs, nothing is learned
+FAST = Scale(  # every step runs, in seconds, and nothing is learned
     {"train": 600, "valid": 32, "test": 32},
     {
         "--hidden-size": 32,
@@ -159,7 +176,7 @@ def arguments(options: Options) -> List[str]:
 
 
 def choose(patterns: Sequence[str]) -> List[System]:
-    """The systems whose key fits one of the shell patterns; all of them if there is no pattern."""
+    """The systems whose key matches one of the shell patterns; all without patterns."""
     every = systems()
     chosen = [s for s in every.values() if not patterns or any(fnmatchcase(s.key, p) for p in patterns)]
     if not chosen:

@@ -1,4 +1,4 @@
-"""What the repository keeps of the study: its figures and its plane in results/, and its tables in RESULTS.md."""
+"""Writes the results of the study to the repository: figures and plane to results/, tables to RESULTS.md."""
 
 import shutil
 import tempfile
@@ -16,7 +16,7 @@ DOCUMENT, STUDY, PLANE = HERE / "RESULTS.md", HERE / "results" / "study.csv", HE
 
 
 def record(found: Results) -> List[Path]:
-    """Writes them anew; the paths."""
+    """Write the files; returns their paths."""
     document = fill(DOCUMENT, tables.study_tables(found))
     with tempfile.TemporaryDirectory() as folder:
         (plane,) = pictures.draw_planes(found, Path(folder), ("exact",))

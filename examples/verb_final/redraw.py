@@ -1,9 +1,9 @@
-"""Tables and planes from the figures of earlier studies, results.csv, for example of seeds that were run elsewhere.
+"""Draws tables and planes from the results.csv of earlier studies, for example of seeds that were run elsewhere.
 
     python -m examples.verb_final.redraw examples/verb_final/results/study.csv study/results.csv --out redrawn
     python -m examples.verb_final.redraw examples/verb_final/results/study.csv study/results.csv --record
 
-Where two files have the same system and seed, the last one counts.  --record writes what the repository keeps: see
+If two files have the same system and seed, the last one counts.  --record writes the files of the repository, see
 record.py.
 """
 
@@ -20,13 +20,13 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
     parser.add_argument("tables", type=Path, nargs="+", metavar="CSV", help="results.csv of a study")
     where = parser.add_mutually_exclusive_group(required=True)
     where.add_argument("--out", type=Path, help="folder for tables and pictures")
-    where.add_argument("--record", action="store_true", help="write RESULTS.md and results/ of the repository anew")
+    where.add_argument("--record", action="store_true", help="write RESULTS.md and results/ of the repository")
     options = parser.parse_args(arguments)
     return program.run("redraw", "starting fairseq", lambda: redraw(options.tables, options.out))
 
 
 def redraw(paths: Sequence[Path], out: Optional[Path]) -> int:
-    """out: None for the repository."""
+    """Draw from the tables; returns the exit code.  out: None for the repository."""
     from examples.verb_final import pictures, record, results, tables
 
     table = results.read_tables(paths)

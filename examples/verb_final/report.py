@@ -1,4 +1,4 @@
-"""Reads what the runs have left, shows the tables, and writes the files and the pictures."""
+"""Reports the results of the runs: prints tables, writes files and draws pictures."""
 
 import textwrap
 from pathlib import Path
@@ -12,7 +12,7 @@ from fairseq_milk.sweep.runs import Run
 
 
 def report(runs: Sequence[Run], out: Path, line: Line, qualities: Sequence[str] = ("exact",)) -> List[Path]:
-    """The complete runs.  qualities: what to draw against latency.  Returns the files for the reader."""
+    """Report the complete runs.  qualities: columns to draw against latency.  Returns the paths of the files."""
     found = results.collect(runs)
     line.say("\n" + text_table(tables.table(found)) + "\n")
     line.say(textwrap.fill(tables.CAPTION, 110) + "\n")

@@ -1,4 +1,4 @@
-"""What was measured: each system's quality and latency over the seeds, beside the oracle's."""
+"""Quality and latency of each system over the seeds, and of the oracle."""
 
 from pathlib import Path
 from typing import Dict, List, NamedTuple, Sequence, Tuple
@@ -14,14 +14,14 @@ from fairseq_milk.scoring.table import Result, make_result, read_results
 from fairseq_milk.sweep.runs import Run
 from fairseq_milk.sweep.score import result_of
 
-MEASURES = ("bleu", "exact", "dal", "al", "ap", *KINDS)  # columns; a kind: the percentage of its exact sentences
+MEASURES = ("bleu", "exact", "dal", "al", "ap", *KINDS)  # columns; for a kind, the percentage of exact sentences
 ORACLE = "oracle"
 BEST = recipe.System(ORACLE, "best possible (oracle)", ORACLE, "", {})
 SIGNATURE = PAPER.signature()
 
 
 class Row(NamedTuple):
-    """A system.  results: one per seed.  records: of the first seed, for the pictures."""
+    """The results of a system, one per seed.  records: of the first seed, for the pictures."""
 
     system: recipe.System
     results: List[Result]
@@ -45,7 +45,7 @@ class Row(NamedTuple):
 
 
 class Results(NamedTuple):
-    """oracle: the row of the best schedule that is possible; rows: the systems in the order of the recipe."""
+    """oracle: the row of the best possible schedule.  rows: the systems in the order of the recipe."""
 
     sentences: List[Sentence]
     oracle: Row
@@ -61,7 +61,7 @@ class Results(NamedTuple):
 
 
 def collect(runs: Sequence[Run]) -> Results:
-    """The complete ones among the runs, which are of one test set."""
+    """The results of the complete runs, which must share a test set."""
     complete = [run for run in runs if run.is_complete()]
     if not complete:
         raise RunError("there is nothing to report: no run is complete")
@@ -92,7 +92,7 @@ def read_records(folder: Path, sentences: Sequence[Sentence]) -> List[Record]:
     """The JSON lines of fairseq-generate."""
     path = folder / "generate-test.jsonl"
     if not path.exists():
-        raise RunError(f"fairseq-generate has left nothing in {folder}")
+        raise RunError(f"there are no results of fairseq-generate in {folder}")
     records = read_generate_log(str(path)).records
     if [tuple(record.source) for record in records] != [sentence.source for sentence in sentences]:
         raise RunError(f"{path} is not a translation of the whole test set")
@@ -100,12 +100,12 @@ def read_records(folder: Path, sentences: Sequence[Sentence]) -> List[Record]:
 
 
 def is_exact(record: Record, sentence: Sentence) -> bool:
-    """Every word right, and ended."""
+    """Whether every word is right and EOS was written."""
     return tuple(record.hypothesis) == sentence.target and record.eos_written
 
 
 def percentages(records: Sequence[Record], sentences: Sequence[Sentence]) -> Dict[str, float]:
-    """Of the sentences that are exact: of all, and of each kind."""
+    """The percentage of exact sentences, of all and of each kind."""
     exact = [is_exact(record, sentence) for record, sentence in zip(records, sentences)]
     by_kind = {kind: [right for right, s in zip(exact, sentences) if s.kind == kind] for kind in KINDS}
     return {"exact": _percentage(exact), **{kind: _percentage(of_kind) for kind, of_kind in by_kind.items()}}
@@ -119,7 +119,7 @@ def _percentage(values: Sequence[bool]) -> float:
 
 
 def read_tables(paths: Sequence[Path]) -> List[Result]:
-    """Of results.csv files.  Where two have the same system and seed, the last one counts."""
+    """The rows of results.csv files.  If two have the same system and seed, the last one counts."""
     found = {(r.system, r.setting, r.seed): r for path in paths for r in read_results(path)}
     names = {result.system for result in found.values()}
     if ORACLE not in names or not names & {system.family for system in recipe.systems().values()}:
@@ -128,7 +128,7 @@ def read_tables(paths: Sequence[Path]) -> List[Result]:
 
 
 def from_table(found: Sequence[Result]) -> Results:
-    """Without sentences, and without systems that the recipe does not have."""
+    """The results of a table, without sentences, and without systems that are not in the recipe."""
 
     def row(system: recipe.System) -> Row:
         own = [r for r in found if (r.system, r.setting) == (system.family, system.point)]

@@ -1,6 +1,6 @@
-"""The runs of the recipe, for the engine of `fairseq-milk sweep`.
+"""The runs of the recipe, for the scheduler of `fairseq-milk sweep`.
 
-OUT/data-<hash>/ is the corpus and OUT/<system>-s<seed>/ a run (fairseq_milk/sweep/runs.py says what is in it).
+OUT/data-<hash>/ is the corpus and OUT/<system>-s<seed>/ a run, with the files of fairseq_milk/sweep/runs.py.
 """
 
 from pathlib import Path

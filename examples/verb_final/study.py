@@ -1,4 +1,4 @@
-"""The study: every system of the recipe with several seeds, its tables and its pictures."""
+"""The study: trains and compares every system of the recipe with several seeds."""
 
 import argparse
 import sys
@@ -12,12 +12,14 @@ OUT = Path(__file__).resolve().parents[2] / "study"
 
 def parse(arguments: Optional[Sequence[str]]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="examples/verb_final/run.sh", description=__doc__)
-    parser.add_argument("--out", type=Path, default=OUT, help="folder for everything (default: %(default)s)")
-    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3], help="(default: 1 2 3)")
-    parser.add_argument("--jobs", type=int, default=2, help="trainings at once (default: %(default)s)")
+    parser.add_argument("--out", type=Path, default=OUT, help="output folder (default: %(default)s)")
+    parser.add_argument(
+        "--seeds", type=int, nargs="+", default=[1, 2, 3], help="seeds of the trainings (default: 1 2 3)"
+    )
+    parser.add_argument("--jobs", type=int, default=2, help="number of parallel trainings (default: %(default)s)")
     parser.add_argument("--only", nargs="+", default=[], metavar="PATTERN", help="systems, for example 'wait-*' soft")
-    parser.add_argument("--list", action="store_true", help="show the systems and their options, and end")
-    parser.add_argument("--report", action="store_true", help="train nothing: report what is complete")
+    parser.add_argument("--list", action="store_true", help="print the systems and their options, and exit")
+    parser.add_argument("--report", action="store_true", help="report the complete runs without training")
     parser.add_argument("--retrain", action="store_true", help="replace models that were trained with other settings")
     options = parser.parse_args(arguments)
     if options.jobs < 1:

@@ -15,6 +15,7 @@ DIGITS = {"bleu": 1, "exact": 1, "dal": 2, "al": 2, "ap": 3, **{kind: 1 for kind
 TITLES = {"exact": "exact %", **{kind: f"{kind} %" for kind in KINDS}}
 LAG = "DAL/oracle"
 LARGE = "Large λ"
+APART = ("MILk ablated", "MILk noise")  # families with a table of their own
 CAPTION = (
     "exact: whole sentences translated without a mistake, also by kind of sentence. Latency: mean over the sentences, "
     f"{SIGNATURE}."
@@ -22,9 +23,9 @@ CAPTION = (
 
 
 def table(results: Results, rows: Optional[Sequence[Row]] = None) -> List[List[str]]:
-    """Heading and cells; several seeds give the mean and the range.  The oracle comes first.
+    """Heading and cells, with mean and range over several seeds.  The oracle comes first.
 
-    Where not all systems have as many seeds, the last column says how many.
+    If the number of seeds differs between systems, the last column shows it.
     """
     shown = [results.oracle, *(results.rows if rows is None else rows)]
     uneven = len({len(row.seeds) for row in results.rows}) > 1
@@ -52,13 +53,16 @@ def _cell(row: Row, measure: str) -> str:
 
 
 def study_tables(results: Results) -> Dict[str, List[List[str]]]:
-    """The tables of the study, as far as the systems are there: title -> heading and cells."""
+    """The tables of the study by title, as far as the systems have been trained."""
     rows = {row.system.key: row for row in results.rows}
+    transformers = [key for key in rows if key.startswith("transformer-")]
+    lstms = [key.partition("-")[2] for key in transformers]
     groups = {
         "At about the same lag": ["wait-4", recipe.milk_key(recipe.LAMBDA)],
-        "All mechanisms": [key for key, row in rows.items() if row.system.family not in ("MILk ablated", "MILk noise")],
+        "All mechanisms": [key for key in rows if key not in transformers and rows[key].system.family not in APART],
         "Alignment and mass": [recipe.milk_key(recipe.LAMBDA), "milk-published", "milk-unpreserved"],
         "Noise": [recipe.noise_key(n) for n in recipe.NOISES],
+        "Both model families": [*lstms, *transformers],
     }
     found = {title: [rows[key] for key in keys if key in rows] for title, keys in groups.items()}
     shown = {title: members for title, members in found.items() if members and (len(members) > 1 or len(rows) == 1)}
@@ -75,7 +79,7 @@ def study_tables(results: Results) -> Dict[str, List[List[str]]]:
 
 
 def large_lambda_table(results: Results, rows: Sequence[Row]) -> List[List[str]]:
-    """Down to the lowest lag that MILk reaches, beside wait-k at the same lags."""
+    """MILk down to its lowest lag, and wait-k at the same lags."""
     heading = ["system", "DAL", LAG, "exact %", "wait-k at the same DAL, exact %"]
     body = [
         [row.system.label, _cell(row, "dal"), f"{results.lag(row):.2f}", _cell(row, "exact")]
@@ -94,7 +98,7 @@ def markdown(results: Results) -> str:
 
 
 def write_files(results: Results, folder: Path) -> List[Path]:
-    """results.json, results.csv and tables.md."""
+    """Write results.json, results.csv and tables.md; returns their paths."""
     folder.mkdir(parents=True, exist_ok=True)
     write_atomically(folder / "tables.md", markdown(results))
     return [*write_results(results.table(), folder), folder / "tables.md"]

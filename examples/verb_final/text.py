@@ -1,4 +1,4 @@
-"""A corpus of the verb-final language as text files, with the oracle delays of its test set.
+"""Writes a corpus of the verb-final language as text files, with the oracle delays of its test set.
 
     python -m examples.verb_final.text --out FOLDER [--train 20000] [--valid 500] [--test 500] [--seed 1]
 
@@ -20,7 +20,7 @@ SOURCE, TARGET = "de", "en"
 
 
 def draw_corpus(sizes: Mapping[str, int], seed: int) -> Dict[str, List[Sentence]]:
-    """Sentences for each split, no source twice; the test set depends on nothing but its size and the seed."""
+    """The sentences of each split, without duplicate sources; the test set depends on its size and the seed only."""
     if set(sizes) != set(SPLITS) or min(sizes.values()) < 1:
         raise ValueError("The sizes of train, valid and test must each be at least 1.")
     lexicon = Lexicon.default()
@@ -38,7 +38,7 @@ def draw_corpus(sizes: Mapping[str, int], seed: int) -> Dict[str, List[Sentence]
 
 
 def as_files(corpus: Mapping[str, Sequence[Sentence]]) -> Dict[str, str]:
-    """Name -> text."""
+    """The text of each file by name."""
     files: Dict[str, Iterable[str]] = {}
     for split, sentences in corpus.items():
         files[f"{split}.{SOURCE}"] = (" ".join(sentence.source) for sentence in sentences)
@@ -49,7 +49,7 @@ def as_files(corpus: Mapping[str, Sequence[Sentence]]) -> Dict[str, str]:
 
 
 def write_files(folder: Path, files: Mapping[str, str]) -> None:
-    """Each whole or not at all."""
+    """Write each file atomically."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in files.items():
         partial = folder / f"{name}.partial"
@@ -62,7 +62,7 @@ def write_files(folder: Path, files: Mapping[str, str]) -> None:
 
 
 def oracle_latency(sentences: Sequence[Sentence]) -> Dict[str, float]:
-    """Mean DAL, AL and AP of the oracle: words, EOS counted on both sides, |y| of the reference."""
+    """Mean DAL, AL and AP of the oracle in words, with EOS on both sides and |y| of the reference."""
     import torch
 
     from fairseq_milk import functional

@@ -2,9 +2,9 @@
 
     python -m examples.wmt15_de_en.prepare [--out FOLDER] [--base-url MIRROR] [--workers N]
 
-Sizes and digests of the archives are those that TensorFlow Datasets and sacreBLEU list; sacreBLEU has MD5 alone, so
-the command prints the SHA-256 of those that pass, to be written here by whoever downloads them.  The paper does
-not say how it cleaned; 1 to 100 words is what the authors' codebase has for WMT14 (4,492,447 pairs there).
+Sizes and digests of the archives are those of TensorFlow Datasets and sacreBLEU.  sacreBLEU has only MD5 digests; for
+these the command prints the SHA-256, to be added here.  The paper does not describe its cleaning; 1 to 100 words is the
+limit of the authors' codebase for WMT14 (4,492,447 pairs there).
 """
 
 import sys

@@ -6,9 +6,11 @@
 #   DATA            what scripts/prepare.sh wmt15_de_en made (examples/wmt15_de_en/data/de-en/bin)
 #   SAVE            where checkpoints go (examples/wmt15_de_en/checkpoints/milk-$LATENCY_WEIGHT and the options at the end)
 #   LATENCY_WEIGHT  lambda (0.2)
+#   HEAD            waiting (default): soft attention for 0.3 of the training, then the head and lambda begin;
+#                   literal: r = -1, noise and lambda from the first update, as the paper can be read (docs/explanation/recipe.md)
 #   NNODES, GPUS, NODE_RANK, MASTER_ADDR, MASTER_PORT   see scripts/train_nodes.sh
 #
-# The batch is 4096 sentence pairs whatever the number of GPUs: fewer of them make more steps an update. Options at the end
+# The batch is 4096 sentence pairs whatever the number of GPUs: with fewer GPUs an update has more steps. Options at the end
 # win, e.g. for the other systems of the paper's tables, which have no latency term:
 #
 #   train.sh --attention waitk --wait-k 6        train.sh --arch rnmt_offline --attention soft

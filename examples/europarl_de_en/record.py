@@ -1,0 +1,127 @@
+"""Writes what the repository keeps of the sweep: results/, and the tables of RESULTS.md.
+
+    python -m examples.europarl_de_en.record examples/europarl_de_en/sweep --shown MILK-RUN WAIT-K-RUN
+
+results/ gets results.csv as it is, training.csv (training_curves.py), comparison.json (MILk minus wait-k at equal DAL
+by paired bootstrap, from the sentences, which are not kept: the text is not ours), and the pictures.
+"""
+
+import argparse
+import contextlib
+import io
+import json
+import shutil
+import sys
+from pathlib import Path
+from typing import Any, Dict, Optional, Sequence
+
+from examples.document import fill
+from examples.europarl_de_en import schedules, training_curves
+from examples.recording import Cells, as_csv, name, plot, systems_table, with_interval
+from fairseq_milk import cli
+from fairseq_milk.analysis import drawing
+from fairseq_milk.console.exit_codes import exit_code
+from fairseq_milk.console.files import write_atomically
+from fairseq_milk.scoring.generate_log import read_generate_log
+from fairseq_milk.scoring.table import Result, read_results
+
+HERE = Path(__file__).resolve().parent
+DOCUMENT, KEPT = HERE / "RESULTS.md", HERE / "results"
+TABLE, TRAINING, COMPARISON = KEPT / "results.csv", KEPT / "training.csv", KEPT / "comparison.json"
+FIGURES = {"bleu": 1, "chrf": 1, "dal": 2, "al": 2}
+SUBSETS = {"test": ("milk", "wait-k"), "valid": ("milk-dev", "wait-k-dev")}  # the two curves by their names
+FROM_SCRATCH = {"soft-s1": "soft", "milk-short-s1": "milk-short", "scaled-s1": "scaled", "literal-s1": "literal"}
+SHOWN = ("MILk", "wait-k")  # the systems whose schedules are drawn
+SENTENCES = (98, 250, 392, 650)
+
+
+def record(sweep: Path, shown: Sequence[str]) -> None:
+    KEPT.mkdir(exist_ok=True)
+    shutil.copyfile(sweep / "results.csv", TABLE)
+    points = [point for log in sorted(sweep.glob("*/train.log")) for point in training_curves.read_log(log)]
+    write_atomically(TRAINING, as_csv(points))
+    compared = {subset: compare(sweep / "results.csv", subset) for subset in SUBSETS}
+    comparisons = {subset: found for subset, found in compared.items() if found}
+    write_atomically(COMPARISON, json.dumps(comparisons, indent=1, ensure_ascii=False) + "\n")
+    logs = {name: str(sweep / run / "results" / "generate-valid.jsonl") for name, run in zip(SHOWN, shown)}
+    records = {name: read_generate_log(path).records for name, path in logs.items()}
+    for sentence in SENTENCES:
+        schedules.draw(records, sentence, KEPT)
+    draw()
+    write_atomically(DOCUMENT, fill(DOCUMENT, tables()))
+
+
+def compare(table: Path, subset: str) -> Dict[str, Any]:
+    """What `fairseq-milk compare --json` says of the two curves; empty if they have no lag in common."""
+    said = io.StringIO()
+    words = ["compare", str(table), *SUBSETS[subset], "--subset", subset, "--json"]
+    with contextlib.redirect_stdout(said):
+        if cli.main(words) != 0:
+            return {}
+    found: Dict[str, Any] = json.loads(said.getvalue())
+    return found
+
+
+def draw() -> None:
+    """The planes and the course of the trainings, from what the repository keeps."""
+    for latency in ("dal", "al", "ap"):
+        plot("plane", TABLE, "--subset", "test", "--latency", latency, "--out", KEPT / f"{latency}.png")
+    points = training_curves.read_points(TRAINING)
+    known = {run: label for run, label in FROM_SCRATCH.items() if any(point.run == run for point in points)}
+    drawing.save(training_curves.figure(points, known), KEPT / "training", ["png"])
+
+
+def tables() -> Dict[str, Cells]:
+    """From what the repository keeps."""
+    results, points = read_results(TABLE), training_curves.read_points(TRAINING)
+    known = [run for run in FROM_SCRATCH if any(point.run == run for point in points)]
+    comparisons = json.loads(COMPARISON.read_text(encoding="utf-8"))
+    return {
+        "test": systems_table([r for r in results if r.subset == "test"], results, FIGURES),
+        "dev": dev_table([r for r in results if r.subset == "valid"]),
+        **({"difference": difference_table(comparisons)} if comparisons else {}),
+        "scratch": training_curves.validation_table(points, known),
+    }
+
+
+def dev_table(results: Sequence[Result]) -> Cells:
+    heading = ["system", "BLEU (95 %)", "chrF (95 %)", "DAL (95 %)"]
+    columns = {"bleu": 1, "chrf": 1, "dal": 2}
+    return [heading] + [[name(r), *(with_interval(r, c, places) for c, places in columns.items())] for r in results]
+
+
+def difference_table(comparisons: Dict[str, Any]) -> Cells:
+    """MILk minus wait-k, at each of MILk's points and over all lags that both have."""
+    rows: Cells = [["MILk minus wait-k", "DAL", "BLEU (95 %)", "resamples above"]]
+    for subset, found in comparisons.items():
+        for entry in [*found["points"], found["mean"]]:
+            low, high = entry["dal"][0], entry["dal"][-1]
+            lag = f"{low:.2f}" if low == high else f"{low:.2f} to {high:.2f}"
+            quality = entry["quality"]
+            rows.append(
+                [
+                    f"{subset}, {entry['setting'] or 'mean over both'}",
+                    lag,
+                    f"{quality['score']:+.2f} ({quality['low']:+.2f} to {quality['high']:+.2f})",
+                    f"{entry['above']:.0%}",
+                ]
+            )
+    return rows
+
+
+def main(argv: Optional[Sequence[str]] = None) -> int:
+    parser = argparse.ArgumentParser(description="Keep the results of the sweep in the repository.")
+    parser.add_argument("sweep", type=Path, help="its output folder")
+    parser.add_argument("--shown", nargs=2, required=True, metavar="RUN", help="runs on dev whose "
+                        "schedules are drawn")  # fmt: skip
+    args = parser.parse_args(argv)
+
+    def body() -> int:
+        record(args.sweep, args.shown)
+        return 0
+
+    return exit_code("record", body)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,64 @@
+"""What recipes share when they keep the results of a sweep in the repository: files, pictures, a table of systems."""
+
+import csv
+import io
+import json
+from pathlib import Path
+from typing import Any, Iterable, List, Mapping, Sequence
+
+from fairseq_milk import cli
+from fairseq_milk.console.errors import RunError
+from fairseq_milk.console.files import write_atomically
+from fairseq_milk.scoring.table import INTERVALS as HEADINGS
+from fairseq_milk.scoring.table import Result
+
+Cells = List[List[str]]
+MINUTE = 60.0
+FIGURES = {"bleu": 1, "dal": 2, "al": 2}
+
+
+def run_name(result: Result) -> str:
+    """The folder of the run that trained the model."""
+    return Path(result.checkpoint).parts[-3]
+
+
+def name(result: Result) -> str:
+    return f"{result.system} {result.setting}".strip()
+
+
+def systems_table(shown: Sequence[Result], everything: Iterable[Result], figures: Mapping[str, int] = FIGURES) -> Cells:
+    """One row per system.  figures: columns of results.csv that have intervals, and their decimal places."""
+    minutes = {run_name(r): r.train_seconds / MINUTE for r in everything}
+    heading = ["system", *(f"{HEADINGS[column]} (95 %)" for column in figures), "AP", "minutes", "with its start"]
+    return [heading] + [
+        [
+            name(r),
+            *(with_interval(r, column, places) for column, places in figures.items()),
+            f"{r.ap:.3f}",
+            f"{minutes[run_name(r)]:.0f}",
+            f"{minutes[run_name(r)] + minutes.get(r.warm_start, 0.0):.0f}",
+        ]
+        for r in shown
+    ]
+
+
+def with_interval(result: Result, column: str, places: int) -> str:
+    value, low, high = (result.figure(f"{column}{end}") for end in ("", "_low", "_high"))
+    return f"{value:.{places}f} ({low:.{places}f}–{high:.{places}f})"
+
+
+def plot(*words: Any) -> None:
+    if cli.main(["plot", *map(str, words)]) != 0:
+        raise RunError(f"fairseq-milk plot {' '.join(map(str, words))} failed")
+
+
+def write_lines(path: Path, lines: Any) -> None:
+    write_atomically(path, "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines))
+
+
+def as_csv(rows: Sequence[Any]) -> str:
+    """The CSV text of named tuples of one type, at least one."""
+    file = io.StringIO()
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerows([rows[0]._fields, *rows])
+    return file.getvalue()
