@@ -10,11 +10,14 @@ from typing import List, Optional
 
 from benchmarks import (
     attention,
+    balance,
     decoding,
+    earlier,
     growth,
     layers,
     live,
     memory,
+    operations,
     output,
     report,
     startup,
@@ -25,7 +28,22 @@ from benchmarks import (
 from benchmarks.harness import ROOT, NotMeasuredError, Outcome, Row, Size
 from benchmarks.results import Results
 
-GROUPS = (layers, training, words_per_second, memory, output, attention, decoding, streaming, live, startup, growth)
+GROUPS = (
+    layers,
+    training,
+    words_per_second,
+    memory,
+    output,
+    attention,
+    operations,
+    decoding,
+    streaming,
+    earlier,
+    live,
+    startup,
+    growth,
+    balance,
+)
 ROWS: List[Row] = [row for group in GROUPS for row in group.ROWS]
 
 

@@ -16,6 +16,8 @@ import numpy as np
 from fairseq.data.iterators import EpochBatchIterator
 from torch.utils.data import Dataset
 
+from benchmarks.harness import Bar, Check, Outcome, Row, Size
+
 SEED = 1
 # German subwords per sentence with EOS in the training set of Multi30k, from 3 on: how many sentences have so many
 MULTI30K = [2, 1, 5, 70, 272, 785, 1286, 1813, 2189, 2502, 2561, 2397, 2294, 2127, 1849, 1557, 1348, 1150, 1002, 743]
@@ -104,6 +106,20 @@ def main(given: Optional[Sequence[str]] = None) -> int:
         before, after = (imbalance(corpus, size, ranks, grouped, freq) for grouped in (False, True))
         print(f"| {name} | {corpus.source.mean():.1f} | {before:.2f} | {after:.2f} |")
     return 0
+
+
+def measure(size: Size) -> Outcome:
+    """32 ranks with 128 pairs each; a quick run has 4 with 32."""
+    ranks, pairs = size.pick((32, 128), (4, 32))
+    checks, figures = [], {}
+    for name, corpus in {"Multi30k": multi30k(), "like WMT": like_wmt(size.pick(400_000, 5_000))}.items():
+        before, after = (imbalance(corpus, pairs, ranks, grouped) for grouped in (False, True))
+        figures[name] = {"shuffled": before, "grouped": after}
+        checks.append(Check(f"{name}: grouped / shuffled", after / before, Bar("<", 1)))
+    return Outcome(checks, figures, f"work of the slowest over that of the mean of {ranks} ranks, simulated")
+
+
+ROWS: List[Row] = [Row("balance", "data parallel: waiting for the slowest rank, grouped", "shuffled batches", measure)]
 
 
 if __name__ == "__main__":

@@ -16,17 +16,20 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_flatten
 
+from benchmarks import balance
 from benchmarks.build import Shape, build_batch, build_criterion, build_model
+from benchmarks.operations import computes
 
 PRODUCTS = {"mm": 0, "bmm": 0, "addmm": 1, "addmm_": 1, "baddbmm": 1, "baddbmm_": 1}  # where the left factor is
 BATCH = 4096  # sentence pairs per update
 REPLICA = 128  # of them on each of the paper's GPUs
+LONGEST = 98  # source and target tokens of the pairs of a training
 FLOAT = 4  # bytes
 STATE = 4  # floats per parameter: its value, its gradient and Adam's two moments
 
 
 class Meter(TorchDispatchMode):
-    """Counts operations, the floating-point operations of matrix products, and the bytes of tensors that are alive."""
+    """Counts operations other than views, the floating-point operations of products, and the bytes that are alive."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -35,7 +38,7 @@ class Meter(TorchDispatchMode):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         before = {storage._cdata for storage in storages((args, kwargs))}
         out = func(*args, **(kwargs or {}))
-        self.operations += 1
+        self.operations += computes(func)
         name = func._overloadpacket.__name__
         if name in PRODUCTS:
             self.flops += 2 * out.numel() * args[PRODUCTS[name]].shape[-1]
@@ -113,7 +116,13 @@ def gigabytes(model: Any, one: Cost, sentences: int) -> float:
     return ((STATE * parameters(model) + output) * FLOAT + sentences * one.kept) / 1e9
 
 
-def report(model: Any, costs: Sequence[Cost], assumed: Assumptions) -> List[str]:
+def waiting(gpus: int, update_freq: int, pairs: int) -> float:
+    """Work of the slowest GPU over that of the mean one, with --grouped-shuffling and lengths like those of WMT."""
+    corpus = balance.like_wmt(pairs).up_to(LONGEST)
+    return balance.imbalance(corpus, REPLICA, gpus, grouped=True, update_freq=update_freq)
+
+
+def report(model: Any, costs: Sequence[Cost], assumed: Assumptions, pairs: int) -> List[str]:
     mean = costs[0]
     update = assumed.seconds(mean, REPLICA)
     lines = [
@@ -135,12 +144,14 @@ def report(model: Any, costs: Sequence[Cost], assumed: Assumptions) -> List[str]
         f"At {assumed.tflops:g} TFLOPS, {assumed.utilisation:.0%} of them used and {assumed.launch:g} microseconds an "
         f"operation, {REPLICA} pairs take {update:.2f} s:",
         "",
-        "| GPUs | `--batch-size` | `--update-freq` | s an update | hours, 10,000 updates |",
-        "|---|---|---|---|---|",
+        "| GPUs | `--batch-size` | `--update-freq` | slowest / mean GPU | s an update | hours, 10,000 updates |",
+        "|---|---|---|---|---|---|",
     ]
     for gpus in (32, 16, 8, 4, 2, 1):
         steps = BATCH // REPLICA // gpus
-        lines.append(f"| {gpus} | {REPLICA} | {steps} | {steps * update:.1f} | {steps * update * 1e4 / 3600:.0f} |")
+        slowest = waiting(gpus, steps, pairs)
+        seconds = steps * update * slowest
+        lines.append(f"| {gpus} | {REPLICA} | {steps} | {slowest:.2f} | {seconds:.2f} | {seconds * 1e4 / 3600:.1f} |")
     return lines
 
 
@@ -155,12 +166,13 @@ def main(given: Optional[Sequence[str]] = None) -> int:
     parser.add_argument("--hidden", type=int, default=512, help="units of a layer (512)")
     parser.add_argument("--tflops", type=float, default=9.3, help="of the GPU at its best (9.3: a P100 in float32)")
     parser.add_argument("--utilisation", type=float, default=0.3, help="the share that is reached (0.3)")
+    parser.add_argument("--pairs", type=int, default=400_000, help="of the corpus whose batches are simulated (400000)")
     parser.add_argument("--launch", type=float, default=8.0, help="microseconds an operation (8)")
     args = parser.parse_args(given)
     layers = dict(zip(("encoder_layers", "decoder_layers"), args.layers))
     model = build_model("milk", Shape(1, 1, words=args.words, hidden=args.hidden), **layers)
     costs = [cost(model, length, args.words) for length in args.lengths]
-    print("\n".join(report(model, costs, Assumptions(args.tflops, args.utilisation, args.launch))))
+    print("\n".join(report(model, costs, Assumptions(args.tflops, args.utilisation, args.launch), args.pairs)))
     return 0
 
 

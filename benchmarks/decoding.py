@@ -30,6 +30,11 @@ from benchmarks.words_per_second import build_trainer, command_line
 from fairseq_milk.generation import DecodingOptions, StreamingSession, translate
 
 BATCH = 500  # sentences, of `fairseq-generate`
+LIMIT = (
+    "A token needs 7 million multiplications. In a batch of 64 they take 0.21 ms at 50 to 80 GFLOP/s, 0.13 ms of it in "
+    "the output layer. The session's token takes about half of the time that it took at commit e45763e: with 3 ms, 20 "
+    "times is more than float32 products on one core allow, whose own ratio is 14."
+)
 TRIED = (
     "Five eighths of the command's time are decoding: of it a quarter each the encoder, the decoder's LSTM layers and "
     "the output layer with its normalisation, a sixth the decisions to READ. The rest is one thread of Python for each "
@@ -80,7 +85,7 @@ def batches(size: Size) -> Outcome:
     ways = {"batch": lambda: in_batch(model, sources), "session": lambda: in_sessions(model, sources)}
     times = compare(ways, size)
     batch, session = in_batch(model, sources), in_sessions(model, sources)
-    checks = [Check("batch / session, sentences a CPU second", times.ratio("session", "batch"), Bar(">=", 5.0))]
+    checks = [Check("batch / session, sentences a CPU second", times.ratio("session", "batch"), Bar(">=", 20))]
     if times.wall["batch"]:
         checks.append(Check("batch / session, sentences a second, wall", times.ratio("session", "batch", "wall")))
     different = sum(a != b for a, b in zip(batch, session))
@@ -106,7 +111,7 @@ def simuleval(size: Size) -> Outcome:
     figures = {"simuleval": costs(agent), "fairseq-generate": costs(batch)}
     wall = f"batch / SimulEval, sentences a second, wall on {CORES} cores"
     checks = [
-        Check(wall, ratio(figures, lambda f: f["wall ms a sentence"]), Bar(">=", 20)),
+        Check(wall, ratio(figures, lambda f: f["wall ms a sentence"]), Bar(">=", 40)),
         Check("batch / SimulEval, sentences a CPU second", ratio(figures, lambda f: f["CPU ms a sentence"])),
         Check(
             f"wall for {MANY} sentences with start-up",
@@ -158,6 +163,6 @@ def run_generate(data: Path, checkpoint: Path, split: str, threads: int) -> Fini
 
 
 ROWS: List[Row] = [
-    Row("batched", "batched simultaneous decoding, 64 sentences, MILk", "our streaming session", batches),
+    Row("batched", "batched simultaneous decoding, 64 sentences, MILk", "our streaming session", batches, LIMIT),
     Row("simuleval", f"`fairseq-generate`, batches of {BATCH}", "the SimulEval command", simuleval, TRIED),
 ]

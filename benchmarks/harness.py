@@ -264,12 +264,12 @@ class Finished(NamedTuple):
     wall: float
 
 
-def run_command(*command: Any, **changes: str) -> Finished:
-    """A command to its end; its output and what it cost."""
+def run_command(*command: Any, folder: Path = ROOT, **changes: str) -> Finished:
+    """A command to its end in a folder; its output and what it cost."""
     arguments = [str(argument) for argument in command]
     used, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     done = subprocess.run(
-        arguments, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment(**changes), cwd=ROOT
+        arguments, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment(**changes), cwd=folder
     )
     wall, now = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
     if done.returncode != 0:

@@ -7,13 +7,14 @@ import sys
 import time
 from importlib import metadata
 from pathlib import Path
-from typing import Any, Dict
+from typing import Any, Dict, List
 
 import torch
 
 from benchmarks.harness import CORES, SIMULEVAL, Outcome, Row
 from fairseq_milk.console.version_info import source_version
 
+FLAGS = ("avx2", "avx512f", "avx512_bf16", "amx_bf16")
 PACKAGES = ("torch", "fairseq", "fairseq-fixed", "numpy")
 
 
@@ -32,7 +33,7 @@ def machine() -> Dict[str, Any]:
     return {
         "processor": processor(),
         "cores": CORES,
-        "instructions": capability,
+        "instructions": " ".join([capability, *flags()]),
         "system": f"{platform.system()} {platform.release()}",
         "python": sys.version.split()[0],
         **versions,
@@ -40,10 +41,20 @@ def machine() -> Dict[str, Any]:
 
 
 def processor() -> str:
-    cpuinfo = Path("/proc/cpuinfo")
-    lines = cpuinfo.read_text().splitlines() if cpuinfo.exists() else []
-    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.processor() or platform.machine()
+    return cpuinfo("model name") or platform.processor() or platform.machine()
+
+
+def flags() -> List[str]:
+    """Which of the instructions that products depend on the processor has."""
+    present = cpuinfo("flags").split()
+    return [flag for flag in FLAGS if flag in present]
+
+
+def cpuinfo(name: str) -> str:
+    """Of the first processor; empty if the system does not say."""
+    path = Path("/proc/cpuinfo")
+    lines = path.read_text().splitlines() if path.exists() else []
+    return next((line.split(":", 1)[1].strip() for line in lines if line.split(":")[0].strip() == name), "")
 
 
 class Results:

@@ -9,9 +9,8 @@ import torch
 from benchmarks.build import Shape, build_model
 from benchmarks.decoding import OPTIONS
 from benchmarks.harness import Bar, Check, Outcome, Row, Size
-from fairseq_milk.attention import Heads
 from fairseq_milk.generation import StreamingSession
-from fairseq_milk.models.target import RNMTTarget
+from fairseq_milk.models.target import RNMTSentence
 
 POSITIONS = (20, 200, 2000)
 ENDLESS = 10**6  # minimal length of the output: no EOS before that
@@ -31,14 +30,14 @@ def timed(run: Callable[[], object]) -> float:
 def around(session: StreamingSession, token: Callable[[], int], count: int) -> Dict[str, List[float]]:
     """The next `count` tokens, each followed by what the attention does at that length: decide, and attend."""
     target = session.decoding.target
-    assert isinstance(target, RNMTTarget)
+    assert isinstance(target, RNMTSentence)
     attention = target.attention
 
     @torch.no_grad()
     def attend() -> None:
-        heads = Heads(target.memory.lengths - 1, torch.zeros_like(target.heads.stopped))
-        heads = attention.seek(target.queries, target.memory, heads, target.i)
-        attention.attend(target.queries, target.memory.filled().seen_by(heads))
+        read = int(target.memory.lengths)
+        attention.seek_one(target.queries, target.memory, read - 1, target.i)
+        attention.look_back(target.queries, target.memory, read)
 
     times: Dict[str, List[float]] = {"token": [], "attention": []}
     for _ in range(count):

@@ -1,4 +1,4 @@
-"""Agents for other people's evaluation tools.
+"""Agents for evaluation tools of other projects.
 
-`fairseq_milk.agents.simuleval` needs SimulEval 1.1 and is imported only by name, so that nothing else needs it.
+`fairseq_milk.agents.simuleval` needs SimulEval 1.1; no other module imports it.
 """

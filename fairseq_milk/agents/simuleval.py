@@ -3,9 +3,9 @@
     simuleval --agent-class fairseq_milk.agents.simuleval.MilkAgent --source test.de --target test.en \\
         --checkpoint checkpoint_best.pt --data-bin data-bin --latency-metrics AL LAAL AP DAL --output out
 
---checkpoint may also be a folder of `fairseq-milk export`, which needs no --data-bin.  SimulEval sends words and counts
-words: subwords are made and put together here.  The words are those of the text that the model was trained on (after
-Moses, if that was used), since SimulEval joins what it receives with spaces.
+--checkpoint may also be a folder of `fairseq-milk export`, which needs no --data-bin.  SimulEval sends and counts
+words; the agent splits them into subwords and joins subwords to words.  The words are those of the training text
+(Moses tokens if it was tokenised), since SimulEval joins the output with spaces.
 """
 
 from argparse import ArgumentParser, Namespace
@@ -25,12 +25,13 @@ if is_command("simuleval"):
 
 @entrypoint
 class MilkAgent(TextToTextAgent):
-    """Every decision is the session's: the agent carries words to and fro."""
+    """Passes words between SimulEval and a session, which makes all decisions."""
 
     def __init__(self, args: Namespace) -> None:
         self.knobs = knob_arguments(args)
         device = getattr(args, "device", None) or "cpu"
-        self.translator = load(args.checkpoint, args.data_bin, TextOptions(bpe_codes=args.bpe_codes), device)
+        text = TextOptions(bpe_codes=args.bpe_codes, sentencepiece_model=args.sentencepiece_model)
+        self.translator = load(args.checkpoint, args.data_bin, text, device)
         refuse_other_knobs(self.knobs, self.translator.knobs)
         super().__init__(args)
 
@@ -39,16 +40,17 @@ class MilkAgent(TextToTextAgent):
         parser.add_argument("--checkpoint", required=True, help="checkpoint of fairseq-train, or an exported folder")
         parser.add_argument("--data-bin", help="for a checkpoint: directory of fairseq-preprocess (dictionaries)")
         parser.add_argument("--bpe-codes", help="of subword-nmt (default: the *codes* file in the data directory)")
+        parser.add_argument("--sentencepiece-model", help="(default: the *.model file in the data directory)")
         add_knob_arguments(parser)
 
     def reset(self) -> None:
-        """A new sentence."""
+        """Begin a new sentence."""
         super().reset()
         self.session = self.translator.session(**self.knobs)
         self.words_read = 0
 
     def policy(self) -> Action:
-        """One more word has come, perhaps the last; write what can be written now, read on if that is nothing."""
+        """Write what the session writes after the new source words; READ if that is nothing."""
         pieces = []
         for word in self.states.source[self.words_read :]:
             pieces += self.session.push(word)

@@ -1,7 +1,7 @@
-"""Figures and the report, from what scoring and sweep write."""
+"""Figures and the report, from the files of scoring and sweep."""
 
 import logging
 
-# fairseq sets the root logger to DEBUG, where these log every font and every part of a picture
+# fairseq sets the root logger to DEBUG, at which these libraries log every font and part of a picture
 for name in ("matplotlib", "PIL"):
     logging.getLogger(name).setLevel(logging.WARNING)

@@ -1,4 +1,4 @@
-"""What the pictures are drawn from: lists, numpy arrays and torch tensors alike."""
+"""Converts lists, numpy arrays and torch tensors to the lists that pictures are drawn from."""
 
 from typing import TYPE_CHECKING, Any, Iterable, Sequence, Union
 
@@ -14,7 +14,7 @@ Matrix = Union[Sequence[Sequence[float]], Sequence[np.ndarray], Sequence["Tensor
 
 
 def as_lists(values: Any) -> Any:
-    """Python's own lists and scalars, whatever the arrays lie on (a GPU, a graph of gradients) or in (lists)."""
+    """The values as Python lists and scalars; tensors may be on a GPU or require gradients."""
     if hasattr(values, "tolist"):
         return values.tolist()
     if isinstance(values, str) or not isinstance(values, Iterable):

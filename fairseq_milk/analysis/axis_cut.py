@@ -1,14 +1,14 @@
-"""A horizontal axis that leaves out a wide range in which nothing is, with the usual two strokes where it is cut."""
+"""A broken horizontal axis: compresses a wide gap without points, marked by two strokes."""
 
 from typing import Any, NamedTuple, Optional, Sequence
 
 import numpy as np
 from matplotlib.ticker import FixedLocator, MaxNLocator
 
-FEWEST = 6  # values, below which an axis is left as it is
-WIDE = 0.4  # share of the whole range that the gap must have
-ALONE = 2.5  # how much wider it must be than the next one
-LEFT = 0.08  # what is left of the gap, as a share of the rest
+FEWEST = 6  # fewest values for which an axis is cut
+WIDE = 0.4  # smallest share of the range that a gap must have
+ALONE = 2.5  # how many times wider it must be than the next gap
+LEFT = 0.08  # width of the cut gap, as a share of the rest
 
 
 class Cut(NamedTuple):
@@ -19,7 +19,7 @@ class Cut(NamedTuple):
     width: float
 
     def forward(self, x: Any) -> np.ndarray:
-        """Where a value is on the page, in units of the axis."""
+        """The position of a value on the compressed axis."""
         x = np.asarray(x, dtype=float)
         inside = self.start + (x - self.start) * self.width / (self.end - self.start)
         values: np.ndarray = np.where(
@@ -36,7 +36,7 @@ class Cut(NamedTuple):
 
 
 def find_cut(values: Sequence[float]) -> Optional[Cut]:
-    """Where to cut an axis for these values; None if no gap stands out."""
+    """The cut for these values; None if no gap is wide enough."""
     xs = np.unique(values)
     if len(xs) < FEWEST:
         return None
@@ -51,10 +51,10 @@ def find_cut(values: Sequence[float]) -> Optional[Cut]:
 
 
 def apply_cut(axes: Any, cut: Cut) -> None:
-    """Compress the axis, keep ticks out of the gap, and draw the strokes.  After everything else has been drawn."""
-    low, high = axes.get_xlim()
+    """Compress the axis, remove ticks in the gap, and draw the strokes.  Called after everything else is drawn."""
     axes.set_xscale("function", functions=(cut.forward, cut.inverse))
-    axes.set_xlim(low, high)
+    axes.autoscale_view(scaley=False)  # the margins are shares of what is left
+    low, high = axes.get_xlim()
     whole = high - low > 4
     ticks = [*MaxNLocator(6, integer=whole).tick_values(low, cut.start)]
     ticks += [*MaxNLocator(2, integer=whole).tick_values(cut.end, high)]

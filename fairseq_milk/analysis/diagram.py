@@ -1,8 +1,7 @@
-"""The paper's diagram of a sentence: what is attended to, and how far the source has been read.
+"""The paper's diagram of a sentence: attention, and how far the source has been read.
 
-Source tokens run to the right, target tokens down.  A circle's shade is the attention, a bold outline the last token
-read, and a line the way through the sentence: to the right it reads, downwards it writes.  What has not been read yet
-is a dot.
+Source tokens are columns, target tokens rows.  The shade of a circle is the attention, a bold outline marks the last
+token read, and a line the schedule: to the right for READ, downwards for WRITE.  Unread tokens are dots.
 """
 
 from typing import Any, List, NamedTuple, Optional, Sequence
@@ -18,11 +17,11 @@ from .drawing import literal, style, text_width, visible
 from .looks import ORANGE, display_name
 
 EOS = "⟨/s⟩"
-CELL = 0.32  # inches a token
-WIDEST = 30.0  # inches of tokens: beyond it the cells become smaller
-LONGEST = 300  # tokens of a sentence that can still be looked at
-LETTERS = 24  # of a token: a longer one is cut
-DARKEST = 0.8  # the shade of attention 1, on which the outline of the head can still be seen
+CELL = 0.32  # inches per token
+WIDEST = 30.0  # inches for all tokens, beyond which cells become smaller
+LONGEST = 300  # largest number of tokens in a sentence
+LETTERS = 24  # letters in a token; longer ones are cut
+DARKEST = 0.8  # the shade of attention 1, light enough for the outline of the head
 DASHES = (0, (3, 2))
 PATH, HEAD, READ, UNREAD, WRONG = "#9BC3E0", "#111111", "#B8B8B8", "#D0D0D0", "#C00000"
 
@@ -30,9 +29,9 @@ PATH, HEAD, READ, UNREAD, WRONG = "#9BC3E0", "#111111", "#B8B8B8", "#D0D0D0", "#
 class Panel(NamedTuple):
     """One sentence as one system translated it, in lists, numpy arrays or torch tensors.
 
-    source, target: tokens, with EOS if the delays count it.  delays: g_i, one for each target token, at most
-    len(source).  attention: beta_i, one row a target token, as long as its prefix or as the source.  best: the earliest
-    delays that are possible.  wrong: which target tokens to show as mistakes.
+    source, target: tokens, with EOS if the delays count it.  delays: g_i, one per target token, at most len(source).
+    attention: beta_i, one row per target token, as long as its prefix or as the source.  best: the lowest possible
+    delays.  wrong: the target tokens to show as mistakes.
     """
 
     source: Strings
@@ -45,7 +44,7 @@ class Panel(NamedTuple):
 
     @classmethod
     def from_record(cls, record: Record, title: str = "") -> "Panel":
-        """The sentence with EOS on both sides, as far as EOS was written."""
+        """The panel of a record, with EOS on both sides, if EOS was written."""
         target = [*record.hypothesis, EOS][: len(record.delays)]
         return cls([*record.source, EOS], target, record.delays, record.attention, title=title)
 
@@ -78,12 +77,12 @@ def schedule_diagram(
     wrong: Optional[Booleans] = None,
     title: str = "",
 ) -> Figure:
-    """One sentence; the arguments are those of `Panel`."""
+    """The diagram of one sentence; the arguments are those of `Panel`."""
     return schedule_diagrams([Panel(source, target, delays, attention, best, wrong, title)])
 
 
 def schedule_diagrams(panels: Sequence[Panel], title: str = "") -> Figure:
-    """Several systems side by side."""
+    """The diagrams of several systems side by side."""
     panels = [panel.as_lists() for panel in panels]
     for panel in panels:
         panel.check()
@@ -111,7 +110,7 @@ def longest(tokens: Strings) -> int:
 
 
 def shown(token: str) -> str:
-    """A token as its label has it: on one line, and not longer than a label can be."""
+    """The label of a token: on one line, and cut to the largest length."""
     token = visible(token)
     return token if len(token) <= LETTERS else token[: LETTERS - 1] + "…"
 
@@ -171,7 +170,7 @@ def _legend(figure: Figure, panels: Sequence[Panel], font: float) -> None:
 
 
 def staircase(head: np.ndarray) -> List[np.ndarray]:
-    """x and y of the way: in row i to the right up to head_i, then down to row i + 1."""
+    """x and y of the schedule: in row i to the right up to head_i, then down to row i + 1."""
     return [np.repeat(head, 2)[:-1], np.repeat(np.arange(len(head)), 2)[1:]]
 
 

@@ -1,4 +1,4 @@
-"""What the pictures share: text shown as it is, fonts that have its letters, and files that are always the same."""
+"""Shared by all pictures: literal text, fonts for all scripts, and reproducible files."""
 
 import io
 import logging
@@ -21,7 +21,7 @@ from ..console.files import write_atomically
 logger = logging.getLogger(__name__)
 FORMATS = ("png", "svg", "pdf")
 
-# The first has Latin, Greek, Cyrillic, Arabic and Hebrew; of the others, those that are installed
+# The first has Latin, Greek, Cyrillic, Arabic and Hebrew; the others are used if they are installed
 FONTS = (
     "DejaVu Sans", "Noto Sans CJK JP", "Noto Sans CJK SC", "Noto Sans SC", "Noto Sans KR", "Noto Sans JP",
     "WenQuanYi Zen Hei", "Droid Sans Fallback", "Noto Sans", "Noto Sans Devanagari", "Noto Sans Arabic",
@@ -29,9 +29,9 @@ FONTS = (
     "Noto Sans Tamil", "Noto Sans Telugu", "Noto Sans Gujarati", "Noto Sans Khmer", "Noto Sans Myanmar",
     "Noto Sans Ethiopic", "Noto Emoji", "FreeSans", "Arial Unicode MS", "Unifont",
 )  # fmt: skip
-LETTERS = 12  # that a warning names, at most
+LETTERS = 12  # largest number of letters in a warning
 
-# What XML cannot hold and no font shows: control characters, halves of surrogate pairs, non-characters
+# Characters that XML cannot hold: control characters, surrogates, non-characters
 _INVISIBLE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
 
 
@@ -41,17 +41,17 @@ def visible(text: str) -> str:
 
 
 def literal(text: str) -> str:
-    """The text as matplotlib shows it unchanged: it takes $...$ for mathematics."""
+    """The text with $ escaped, which matplotlib would take as the beginning of a formula."""
     return visible(text).replace("$", r"\$")
 
 
 def legend_label(text: str) -> str:
-    """As `literal`, for a legend, where matplotlib hides what begins with an underscore."""
+    """`literal` text for a legend, in which matplotlib hides labels that begin with an underscore."""
     return literal(f"\u200b{text}" if text.startswith("_") else text)
 
 
 def text_width(text: str) -> int:
-    """In letters: ideographs take the room of two, combining characters none."""
+    """The width of a text in letters: ideographs count two, combining characters none."""
     return sum(
         0 if unicodedata.combining(letter) else 2 if unicodedata.east_asian_width(letter) in "WF" else 1
         for letter in text
@@ -63,12 +63,12 @@ def text_width(text: str) -> int:
 
 @cache
 def installed_fonts() -> Tuple[str, ...]:
-    """Those of FONTS.  Also those that were installed after matplotlib made its list, which it keeps in a file."""
+    """The installed fonts of FONTS, including those installed after matplotlib cached its list."""
     known = {font.fname for font in font_manager.fontManager.ttflist}
     for path in sorted(set(font_manager.findSystemFonts()) - known):
         try:
             font_manager.fontManager.addfont(path)
-        except Exception:  # matplotlib, too, passes over what it cannot read
+        except Exception:  # matplotlib skips fonts that it cannot read, too
             continue
     names = {font.name for font in font_manager.fontManager.ttflist}
     return tuple(name for name in FONTS if name in names)
@@ -81,7 +81,7 @@ def letters_of(font: str) -> FrozenSet[int]:
 
 
 def missing_letters(figure: Figure) -> List[str]:
-    """What the figure says in letters that no installed font has, in their order."""
+    """The letters of the figure that no installed font has, in order."""
     texts: Iterable[Any] = figure.findobj(Text)
     letters = dict.fromkeys("".join(text.get_text() for text in texts))
     fonts = [letters_of(font) for font in installed_fonts()]
@@ -90,7 +90,7 @@ def missing_letters(figure: Figure) -> List[str]:
 
 
 def _script(letter: str) -> str:
-    """CJK, Devanagari; 'symbols' for a dog, whose name in Unicode does not begin with a script."""
+    """The script of a letter, for example CJK; 'symbols' if its Unicode name does not begin with a script."""
     first = unicodedata.name(letter, "unknown").split()[0]
     is_script = unicodedata.category(letter)[0] in "LM"
     return "symbols" if not is_script else first if first == "CJK" else first.capitalize()
@@ -112,19 +112,19 @@ def _say_missing(figure: Figure, paths: Sequence[Path]) -> None:
 
 
 def style() -> Dict[str, Any]:
-    """For matplotlib.rc_context, around drawing and saving alike."""
+    """Settings for matplotlib.rc_context, for drawing and saving."""
     return {
         "font.family": [*installed_fonts(), "sans-serif"],  # the last is for viewers of an SVG that have none of them
         "font.sans-serif": ["DejaVu Sans"],
         "text.usetex": False,  # a token with a backslash is not a command
-        "svg.fonttype": "none",  # text stays text: it can be searched, and the viewer's fonts have all letters
-        "svg.hashsalt": "fairseq_milk",  # the same file for the same picture
+        "svg.fonttype": "none",  # text is kept as text: it can be searched, and is drawn with the fonts of the viewer
+        "svg.hashsalt": "fairseq_milk",  # makes files reproducible
     }
 
 
 @contextmanager
 def house_style() -> Iterator[None]:
-    """`style`, without matplotlib's warnings, one a letter, of what `save` says in a sentence."""
+    """`style`, without matplotlib's warnings about missing letters, which `save` replaces by one sentence."""
     with matplotlib.rc_context(style()), warnings.catch_warnings():
         for message in ("Glyph .* missing from", "Matplotlib currently does not support"):
             warnings.filterwarnings("ignore", message=message, category=UserWarning)
@@ -132,9 +132,9 @@ def house_style() -> Iterator[None]:
 
 
 def save(figure: Figure, stem: Union[str, Path], formats: Sequence[str] = ("png", "svg"), dpi: int = 150) -> List[Path]:
-    """STEM.png and STEM.svg, each whole or not there.
+    """Write STEM.png and STEM.svg, each atomically.
 
-    A letter that no font has becomes a box in the PNG and the PDF, which is said.
+    Logs a warning about letters that no font has: they are boxes in PNG and PDF.
     """
     paths = [Path(f"{stem}.{suffix}") for suffix in formats]
     for path, suffix in zip(paths, formats):
@@ -146,7 +146,7 @@ def save(figure: Figure, stem: Union[str, Path], formats: Sequence[str] = ("png"
 
 
 def render(figure: Figure, suffix: str, dpi: int = 150) -> bytes:
-    """What a file of this format holds, without a date: the same picture is the same file."""
+    """The content of a file of this format, without a date, so that it is reproducible."""
     dates: Dict[str, Any] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
     file = io.BytesIO()
     with house_style():
@@ -155,7 +155,7 @@ def render(figure: Figure, suffix: str, dpi: int = 150) -> bytes:
 
 
 def small_png(figure: Figure, colours: int, pixels: int = 760) -> bytes:
-    """A PNG for a page: at most so many pixels wide, and in so few colours that it takes little room."""
+    """A small PNG for a page, with at most this width in pixels and number of colours."""
     picture = Image.open(io.BytesIO(render(figure, "png", dpi=min(110, int(pixels / figure.get_figwidth())))))
     file = io.BytesIO()
     picture.convert("RGB").quantize(colours).save(file, "png", optimize=True)

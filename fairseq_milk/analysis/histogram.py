@@ -1,4 +1,4 @@
-"""The paper's histogram of initial delays: how many source tokens are read before the first target token is written."""
+"""The paper's histogram of initial delays: source tokens read before the first target token is written."""
 
 import math
 from typing import Any, Mapping
@@ -16,7 +16,7 @@ TICKS = 24  # at most
 
 
 def delay_histogram(delays: Mapping[str, Integers], title: str = "") -> Figure:
-    """delays: system -> g_1 of each sentence.  One row per system, in per cent of its sentences."""
+    """One row per system, in per cent of its sentences.  delays: g_1 of each sentence, by system."""
     delays = {name: as_lists(values) for name, values in delays.items()}
     for name, values in delays.items():
         if not len(values):
@@ -40,7 +40,7 @@ def delay_histogram(delays: Mapping[str, Integers], title: str = "") -> Figure:
 
 
 def _label_axes(figure: Figure, rows: Any, shares: Mapping[str, np.ndarray]) -> None:
-    """A tick under every bar, as far as there is room for the numbers."""
+    """Label the axes, with a tick under every bar if there is room."""
     first = min(int(np.flatnonzero(values)[0]) for values in shares.values())
     last = max(map(len, shares.values())) - 1
     step = max(1, math.ceil((last - first + 1) / TICKS))
@@ -51,7 +51,7 @@ def _label_axes(figure: Figure, rows: Any, shares: Mapping[str, np.ndarray]) -> 
 
 
 def delay_shares(delays: Integers) -> np.ndarray:
-    """Per cent of the sentences with delay 0, 1, 2, ..."""
+    """Per cent of sentences with delay 0, 1, 2, ..."""
     return np.bincount(np.asarray(as_lists(delays), dtype=int)) * (100.0 / len(delays))
 
 

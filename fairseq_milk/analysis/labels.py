@@ -1,4 +1,4 @@
-"""Where the label of a point goes: near it, inside the axes, on no other label, and on as little else as possible."""
+"""Places the label of a point: near it, inside the axes, not on another label, and covering as little as possible."""
 
 import math
 from typing import Iterator, List, NamedTuple, Optional, Sequence, Tuple
@@ -7,19 +7,19 @@ import numpy as np
 
 Spot = Tuple[float, float]
 Box = Tuple[float, float, float, float]  # left, bottom, right, top
-SIDES = ((1, -1), (1, 1), (-1, 1), (-1, -1), (1, 0), (-1, 0), (0, 1), (0, -1))  # of the point, the best first
+SIDES = ((1, -1), (1, 1), (-1, 1), (-1, -1), (1, 0), (-1, 0), (0, 1), (0, -1))  # sides of the point, the best first
 DISTANCES = (4, 9, 15, 22, 30, 40, 52, 66, 82, 100)
-GAP = 1.5  # between a label and the next or the edge: another resolution moves the letters a little
-FAR = 12  # from here on, a thin line leads from the label to its point
-DOUBT = 1.5  # how many times further away than the own point another one must be
+GAP = 1.5  # between a label and the next or the edge, because letters move slightly with the resolution
+FAR = 12  # distance from which a thin line leads from the label to its point
+DOUBT = 1.5  # another point must be this many times further from a label than its own
 
-# Costs, in square points covered: of a point of print away from the point, of a line across a label, of a label that
-# could belong to another point
+# Costs, in square points covered: per point of distance, of a line across a label, and of a label that could belong to
+# another point
 NEAR, CROSSING, AMBIGUOUS = 0.6, 60.0, 30.0
 
 
 class Obstacle(NamedTuple):
-    """What a label should not cover.  weight: the cost of a square point of it; infinite if it must not be."""
+    """What a label should not cover.  weight: the cost of covering a square point; infinite if forbidden."""
 
     box: Box
     weight: float
@@ -49,7 +49,7 @@ class LabelPosition(NamedTuple):
 def choose_place(
     spot: Spot, size: Spot, inside: Box, obstacles: Sequence[Obstacle], spots: Sequence[Spot] = ()
 ) -> Optional[LabelPosition]:
-    """The cheapest place for a label of this width and height; None if there is none.  spots: of all points."""
+    """The cheapest place for a label of this width and height; None if there is none.  spots: all points."""
     room = _grown(inside, -GAP)
     others = [other for other in spots if other != spot]
     found = [place for place in _places(spot, size, room) if _contains(room, place.box)]
@@ -64,7 +64,7 @@ def choose_place(
 
 
 def _places(spot: Spot, size: Spot, room: Box) -> Iterator[LabelPosition]:
-    """On all sides and further and further away; also moved along the edge, where the label is too long for a side."""
+    """Candidate places on all sides at growing distances, also shifted along the edge for long labels."""
     (x, y), (width, height) = spot, size
     for distance in DISTANCES:
         for right, up in SIDES:
@@ -77,7 +77,7 @@ def _places(spot: Spot, size: Spot, room: Box) -> Iterator[LabelPosition]:
 
 
 def _covered(places: Sequence[LabelPosition], obstacles: Sequence[Obstacle]) -> np.ndarray:
-    """For each place, the sum of the areas that it shares with the obstacles, by their weights."""
+    """For each place, the weighted sum of the areas of obstacles that it covers."""
     a = np.array([place.box for place in places])[:, None]
     b = np.array([obstacle.box for obstacle in obstacles]).reshape(1, -1, 4)
     sides = np.minimum(a[..., 2:], b[..., 2:]) - np.maximum(a[..., :2], b[..., :2])
@@ -104,7 +104,7 @@ def _is_ambiguous(box: Box, spot: Spot, others: Sequence[Spot]) -> bool:
 
 
 def _distance(box: Box, spot: Spot) -> float:
-    """From the edge of the box; 0 inside."""
+    """The distance from the edge of the box; 0 inside."""
     return math.hypot(max(box[0] - spot[0], 0, spot[0] - box[2]), max(box[1] - spot[1], 0, spot[1] - box[3]))
 
 

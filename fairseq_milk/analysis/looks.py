@@ -1,15 +1,15 @@
-"""How systems are called and look in every picture: one name, one colour and one marker per mechanism."""
+"""Names, colours and markers of systems in all pictures: one of each per mechanism."""
 
 import re
 from typing import Dict, Iterable, Optional, Tuple
 
-# Okabe and Ito's colours, told apart by the colour-blind, and four of Tol's that go with them
+# The colour-blind safe colours of Okabe and Ito, and four of Tol's that go with them
 BLUE, ORANGE, GREEN, PINK, AMBER, SKY, BLACK = (
     "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000",
 )  # fmt: skip
 INDIGO, WINE, OLIVE, GREY = "#332288", "#882255", "#999933", "#888888"
 
-# Markers tell the systems apart in print.  The mechanisms have looks of their own, whose colours nobody else gets.
+# Markers distinguish systems in print.  The colours of the mechanisms are not used for other systems.
 FAMILIES = {
     "milk": (BLUE, "o"),
     "waitk": (ORANGE, "s"),
@@ -19,7 +19,7 @@ FAMILIES = {
 }
 _COLOURS, _MARKERS = (SKY, BLACK, WINE, OLIVE, INDIGO, GREY), "PXp<>dh*8^osv"  # of the others: 6 and 13, coprime
 
-# No two are alike, and the first nine have markers that no mechanism has
+# All are different, and the first nine have markers that no mechanism has
 OTHERS: Tuple[Tuple[str, str], ...] = tuple(
     (_COLOURS[n % len(_COLOURS)], _MARKERS[n % len(_MARKERS)]) for n in range(len(_COLOURS) * len(_MARKERS))
 )
@@ -34,10 +34,10 @@ def display_name(name: str) -> str:
 
 
 def style_of(names: Iterable[str]) -> Dict[str, Tuple[str, str]]:
-    """name -> its colour and marker: in every picture the same for a mechanism, and none of these for other names.
+    """Colour and marker by name.  Those of a mechanism are the same in every picture and not used for other names.
 
-    Spellings of one name share them: 'waitk' and 'wait-k (paper)'.  Of several systems of one mechanism, the first has
-    its look.
+    Spellings of one name share them: 'waitk' and 'wait-k (paper)'.  Of several systems of one mechanism, the first gets
+    them.
     """
     names = list(names)
     taken: Dict[str, Tuple[str, str]] = {}
@@ -54,6 +54,6 @@ def _plain(name: str) -> str:
 
 
 def _family(plain: str) -> Optional[str]:
-    """The mechanism of 'milk', of 'old/milk' in a table called old, and of 'wait4'."""
+    """The mechanism of names like 'milk', 'old/milk' (in a table called old) and 'wait4'."""
     system = re.sub(r"^wait(?=\d)", "waitk", plain.rpartition("/")[2])
     return next((family for family in FAMILIES if system.startswith(family)), None)

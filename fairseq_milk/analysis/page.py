@@ -1,4 +1,4 @@
-"""Pages from the templates beside this file, in which text from outside stays text."""
+"""Renders the templates beside this file, with all values escaped."""
 
 from pathlib import Path
 from typing import Any, NamedTuple, Sequence
@@ -12,7 +12,7 @@ TEMPLATES = Path(__file__).resolve().parent / "templates"
 
 
 class Cell(NamedTuple):
-    """Of a table.  kind: 'strong', 'code' or plain; small: what follows in small letters."""
+    """A table cell.  kind: 'strong', 'code' or empty for plain text.  small: text that follows in small letters."""
 
     text: object
     small: str = ""
@@ -20,7 +20,7 @@ class Cell(NamedTuple):
 
 
 class Table(NamedTuple):
-    """The first `texts` columns hold text, the others figures."""
+    """A table whose first `texts` columns hold text and the others figures."""
 
     heading: Sequence[Cell]
     rows: Sequence[Sequence[Cell]]
@@ -28,7 +28,7 @@ class Table(NamedTuple):
 
 
 def environment() -> Environment:
-    """Jinja's, which escapes every value; what no font shows and XML cannot hold is replaced."""
+    """A Jinja environment that escapes every value and replaces characters that cannot be shown."""
     return Environment(
         loader=FileSystemLoader(TEMPLATES),
         autoescape=True,
@@ -38,6 +38,6 @@ def environment() -> Environment:
 
 
 def render_page(template: str, stylesheet: str, **values: Any) -> str:
-    """A template with its stylesheet, both by the names of their files."""
+    """The page of a template and a stylesheet, given by their file names."""
     css = Markup((TEMPLATES / stylesheet).read_text(encoding="utf-8"))
     return environment().get_template(template).render(stylesheet=css, **values)

@@ -1,4 +1,4 @@
-"""The quality-latency plane: one curve a system, the Pareto front and, where it is known, the limit."""
+"""The quality-latency plane: one curve per system, the Pareto front and, if known, the limit."""
 
 import math
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
@@ -14,13 +14,14 @@ from .looks import display_name, style_of
 
 STAR = "#F0C000"
 FONT = 8  # of the labels
-MARKER, LIMIT, CAP = 3.5, 9.0, 2.5  # half the size of a point, of the star and of a bar's cap
-ENTRIES = 6  # of the legend beside each other, at most
+MARKER, LIMIT, CAP = 3.5, 9.0, 2.5  # half the sizes of a point, of the star and of the cap of a bar
+LINE, BAR = 1.2, 3.0  # cost of a square point of a line, or of an error bar, under a label
+ENTRIES = 6  # largest number of columns of the legend
 Range = Tuple[float, float]  # from, to
 
 
 class Point(NamedTuple):
-    """One trained system on the plane.  The ranges, of an interval or of several seeds, become error bars."""
+    """One trained system on the plane.  The ranges, of an interval or over seeds, are drawn as error bars."""
 
     latency: float
     quality: float
@@ -29,7 +30,7 @@ class Point(NamedTuple):
     quality_range: Optional[Range] = None
 
 
-# system -> its points, in any order: `Point`s, or rows of latency and quality, with or without the rest of a `Point`
+# points by system, in any order: `Point`s, or rows of latency and quality, optionally with the other fields
 Curves = Mapping[str, Union[Matrix, Sequence[Sequence[Any]]]]
 
 
@@ -50,7 +51,7 @@ def _as_point(row: Any, name: str) -> Point:
 
 
 def pareto_front(points: Sequence[Point]) -> List[Point]:
-    """From left to right, the points that no other beats by being as fast and better, or as good and faster."""
+    """The Pareto-optimal points from left to right: no other point is better and as fast, or faster and as good."""
 
     def beats(a: Point, b: Point) -> bool:
         return a.latency <= b.latency and a.quality >= b.quality and a[:2] != b[:2]
@@ -67,13 +68,12 @@ def quality_latency_plane(
     overlay: Optional[Curves] = None,
     size: Tuple[float, float] = (6.8, 4.6),
 ) -> Figure:
-    """The points of a system are joined from left to right, those that nothing beats by a grey line of steps.  The
-    legend is below.
+    """Draw one curve per system, and the Pareto front as a grey line of steps.  The legend is below.
 
         quality_latency_plane({"MILk": [(3.1, 38.2), (5.0, 40.1)], "wait-k": np.array([[3.0, 35.9], [6.1, 40.0]])})
 
-    best: the limit, drawn as a star.  overlay: curves of others to compare with, dashed and light, in the colours of
-    the systems of the same name.  size: in inches, without the legend.
+    best: the limit, drawn as a star.  overlay: other curves to compare with, dashed and light, in the colours of the
+    systems of the same name.  size: in inches, without the legend.
     """
     systems, overlay = as_points(systems), as_points(overlay or {})
     styles = style_of([*systems, *overlay])
@@ -107,7 +107,7 @@ def quality_latency_plane(
 
 
 def _latencies(curves: Sequence[Sequence[Point]], best: Optional[Point]) -> List[float]:
-    """Everything that has a place on the horizontal axis."""
+    """All values on the horizontal axis."""
     points = [p for points in curves for p in points] + ([] if best is None else [best])
     return [x for p in points for x in (p.latency, *(p.latency_range or ()))]
 
@@ -117,7 +117,7 @@ def _place(point: Point) -> Tuple[float, float]:
 
 
 def _draw_best(axes: Any, best: Point) -> Any:
-    """The star, and the region that no system can enter with full quality."""
+    """Draw the star, and the region that no system with full quality can reach."""
     axes.axvline(best.latency, color="0.6", linewidth=0.9, linestyle=(0, (2, 3)), zorder=1)
     return axes.plot([best.latency], [best.quality], "*", color=STAR, markeredgecolor="black", markersize=17,
                      label=legend_label(best.label) or "best possible", zorder=6, clip_on=False)[0]  # fmt: skip
@@ -152,7 +152,7 @@ def _draw_overlay(axes: Any, name: str, points: Sequence[Point], colour: str, ma
 
 
 def _draw_front(axes: Any, front: Sequence[Point]) -> List[Any]:
-    """Nothing for a single point."""
+    """Draw the front, unless it is a single point."""
     if len(front) < 2:
         return []
     lines: List[Any] = axes.step(*zip(*map(_place, front)), where="post", color="0.72", linewidth=3.0, alpha=0.45,
@@ -161,7 +161,7 @@ def _draw_front(axes: Any, front: Sequence[Point]) -> List[Any]:
 
 
 def _draw_legend(figure: Figure, drawn: Sequence[Any]) -> None:
-    """Below the axes, in as few rows as there is room for; the figure grows by its height."""
+    """Draw the legend below the axes in as few rows as possible; the figure grows by its height."""
 
     def legend(columns: int) -> Any:
         return figure.legend(handles=drawn, frameon=False, fontsize=9, loc="outside lower center", ncols=columns)
@@ -176,14 +176,21 @@ def _draw_legend(figure: Figure, drawn: Sequence[Any]) -> None:
 
 
 def _obstacles(axes: Any, curves: Sequence[Sequence[Point]], best: Optional[Point]) -> List[Obstacle]:
-    """What a label should keep off: most of all the points, then their bars, least of all the lines between them."""
-    found = [] if best is None else [Obstacle(around(_spot(axes, *_place(best)), LIMIT, LIMIT), 12.0)]
+    """What labels should not cover: above all the points, then their bars, then the lines between them."""
+    found = [] if best is None else _limit_obstacles(axes, best)
     for points in curves:
         spots = [_spot(axes, *_place(p)) for p in sorted(points, key=_place)]
         found += [Obstacle(around(spot, MARKER, MARKER), 12.0) for spot in spots]
-        found += [Obstacle(box, 1.0) for p in points for box in _bar_boxes(axes, p)]
-        found += [Obstacle(box, 0.3) for pair in zip(spots, spots[1:]) for box in along(*pair)]
+        found += [Obstacle(box, BAR) for p in points for box in _bar_boxes(axes, p)]
+        found += [Obstacle(box, LINE) for pair in zip(spots, spots[1:]) for box in along(*pair)]
     return found
+
+
+def _limit_obstacles(axes: Any, best: Point) -> List[Obstacle]:
+    """The star, and the line at its latency."""
+    (x, bottom), (_, top) = (_spot(axes, best.latency, end) for end in axes.get_ylim())
+    star = Obstacle(around(_spot(axes, *_place(best)), LIMIT, LIMIT), 12.0)
+    return [star, *(Obstacle(box, LINE) for box in along((x, bottom), (x, top)))]
 
 
 def _bar_boxes(axes: Any, p: Point) -> List[Box]:
@@ -200,9 +207,9 @@ def _bar_boxes(axes: Any, p: Point) -> List[Box]:
 def _place_labels(
     axes: Any, points: Sequence[Point], colour: str, obstacles: List[Obstacle], spots: Sequence[Spot]
 ) -> None:
-    """Each in the best place inside the axes, which is taken then.  Without such a place there is no label.
+    """Put each label in the best free place inside the axes; without such a place it is left out.
 
-    spots: of all points.  A label that is nearer to another point than to its own gets a line to its own.
+    spots: all points.  A label that is nearer to another point than to its own gets a line to its own.
     """
     inside = tuple(edge * _points(axes) for edge in axes.get_window_extent().extents)
     for p in points:
@@ -221,12 +228,12 @@ def _place_labels(
 
 
 def _points(axes: Any) -> float:
-    """Points of print, in which all sizes are, to a pixel."""
+    """Points of print, the unit of all sizes, per pixel."""
     return 72 / float(axes.figure.dpi)
 
 
 def _spot(axes: Any, latency: float, quality: float) -> Tuple[float, float]:
-    """Where it is on the page."""
+    """The position of a point on the page."""
     x, y = axes.transData.transform((latency, quality)) * _points(axes)
     return float(x), float(y)
 

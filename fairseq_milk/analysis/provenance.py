@@ -1,4 +1,4 @@
-"""The last section of the report: how the models, and the page itself, were made."""
+"""The last section of the report: versions, files and commands of the models and of the page."""
 
 import platform
 from math import isnan
@@ -20,7 +20,7 @@ HEADING = ("system", "setting", "started from", "commit", "seed", "training", "d
 
 
 class RunFiles(NamedTuple):
-    """The files and commands of a run.  commands: None if `script` is not here."""
+    """The files and commands of a run.  commands: None if the file `script` does not exist."""
 
     name: str
     files: Dict[str, str]
@@ -45,7 +45,7 @@ def _row(system: System, result: Result) -> List[Cell]:
 
 
 def _commit_warnings(systems: Sequence[System]) -> List[str]:
-    """What is said of models that were not all made by one version, or by one that nobody can get back."""
+    """Warnings if the models were made by different versions, or by one with uncommitted changes."""
     cells = [result.commit for system in systems for result in system.results]
     commits = sorted({commit for cell in cells for commit in cell.split(", ")} - {""})
     dirty = [commit for commit in commits if commit.endswith("-dirty")]
@@ -53,12 +53,12 @@ def _commit_warnings(systems: Sequence[System]) -> List[str]:
     if len(commits) > 1:
         warnings.append(f"Not all rows were made by the same version of fairseq_milk: {', '.join(commits)}.")
     if dirty:
-        warnings.append(f"Some rows were made with changes that are in no commit: {', '.join(dirty)}.")
+        warnings.append(f"Some rows were made with uncommitted changes: {', '.join(dirty)}.")
     return warnings
 
 
 def _runs(systems: Sequence[System]) -> List[RunFiles]:
-    """Of each run, and before them of those that others started from and that are in no row."""
+    """The files of each run, preceded by those of runs without a row that others started from."""
     results = [
         (f"{display_name(system.label)}, seed {result.seed}", result) for system in systems for result in system.results
     ]
@@ -70,12 +70,12 @@ def _runs(systems: Sequence[System]) -> List[RunFiles]:
 
 
 def _folder(result: Result) -> Path:
-    """Of the run, whose log is FOLDER/results/generate-<subset>.jsonl."""
+    """The folder of a run, whose log is FOLDER/results/generate-<subset>.jsonl."""
     return Path(result.log).absolute().parent.parent
 
 
 def _files(name: str, folder: Path, **files: str) -> RunFiles:
-    """With what a sweep has left in the folder of the run, line by line."""
+    """The files of a run, with the commands that a sweep has written to its folder."""
     script = folder / COMMANDS
     text = script.read_text(encoding="utf-8", errors="replace") if script.is_file() else None
     return RunFiles(name, files, script, None if text is None else text.splitlines())

@@ -1,8 +1,8 @@
-"""The report of a sweep: one HTML file that holds everything it shows and fetches nothing.
+"""The report of a sweep: one self-contained HTML file.
 
-What is shown is computed here, how it is shown is in templates/report.html.  Text from outside (tokens, names, paths)
-is escaped by Jinja, pictures are images in data: addresses, where nothing can run, and the page forbids scripts and the
-network by its own policy.
+The content is computed here and laid out by templates/report.html.  Text from files (tokens, names, paths) is escaped
+by Jinja, pictures are images in data: URLs, which cannot run scripts, and the content security policy of the page
+forbids scripts and network access.
 """
 
 import base64
@@ -23,13 +23,13 @@ from .systems import LATENCIES, System, curves, paper_curves
 
 POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
 DIGITS = {"bleu": 1, "dal": 2, "al": 2, "ap": 3}
-LARGE, SMALL = (7.6, 4.4), (4.6, 3.5)  # inches of the curves
-MOST_ROWS, MOST_LETTERS, MOST_TOKENS = 30, 300, 40  # of a table and a text before they are folded, of a diagram
-HEAVIEST = 45_000  # bytes of an SVG: a diagram that has more becomes a PNG in few colours, a plane in many
+LARGE, SMALL = (7.6, 4.4), (4.6, 3.5)  # size of the curves in inches
+MOST_ROWS, MOST_LETTERS, MOST_TOKENS = 30, 300, 40  # of a table and of a text before they are folded; of a diagram
+HEAVIEST = 45_000  # bytes in an SVG: a larger diagram becomes a PNG in few colours, a larger plane one in many
 
 
 class Choice(NamedTuple):
-    """What to show.  sentences: ids to draw besides the worst, `worst` of each kind.  paper: one of its test sets."""
+    """What to show.  sentences: ids to draw besides the `worst` of each kind.  paper: one of its test sets."""
 
     title: str = "Quality and latency"
     sentences: Sequence[int] = ()
@@ -39,7 +39,7 @@ class Choice(NamedTuple):
 
 
 class Picture(NamedTuple):
-    """address: data:...  least: its least width in pixels, on a narrow page, where it scrolls if `shrink` is given."""
+    """address: a data: URL.  least: smallest width in pixels on a narrow page, where it scrolls if `shrink` is set."""
 
     address: str
     alt: str
@@ -48,7 +48,7 @@ class Picture(NamedTuple):
 
 
 def build_report(systems: Sequence[System], generations: Sequence[Generation], choice: Choice) -> str:
-    """systems: all that were measured.  generations: of those that are looked at sentence by sentence."""
+    """The HTML page.  systems: all scored systems.  generations: those that are shown sentence by sentence."""
     return render_page(
         "report.html",
         "report.css",
@@ -116,7 +116,7 @@ def _figure(system: System, measure: str) -> Cell:
 
 
 def _collapsed(systems: Sequence[System]) -> List[str]:
-    """A sentence for each system whose learned schedule has collapsed."""
+    """One warning per system whose learned schedule has collapsed."""
     said = []
     for system in systems:
         for kind in sorted({result.collapse for result in system.results} - {""}):
@@ -136,7 +136,7 @@ def _curves(systems: Sequence[System], paper: Optional[str]) -> List[Picture]:
 
 
 def _picture(figure: Figure, alt: str, shrink: float = 0.0, colours: int = 128) -> Picture:
-    """An SVG, or a PNG if that has too many parts.  shrink: the least part of its size, on a narrow page."""
+    """An SVG, or a PNG if that would be too large.  shrink: smallest share of its size on a narrow page."""
     content, kind = render(figure, "svg"), "svg+xml"
     if len(content) > HEAVIEST:
         content, kind = small_png(figure, colours), "png"
@@ -154,7 +154,7 @@ def _delays(generations: Sequence[Generation]) -> Optional[Picture]:
 
 
 def _sentences(generations: Sequence[Generation], choice: Choice) -> List[Dict[str, Any]]:
-    """The chosen ones, then those where the first generation is worst; none twice."""
+    """The chosen sentences, then the worst of the first generation, each once."""
     first = generations[0]
     name = display_name(first.label)
     seen: Set[int] = set()

@@ -1,4 +1,4 @@
-"""One generation, sentence by sentence: its texts, sentence BLEU and lag, and which sentences are the worst."""
+"""The sentences of one generation: texts, sentence BLEU and lag, and the worst sentences."""
 
 from typing import Dict, List, NamedTuple, Optional
 
@@ -11,7 +11,7 @@ from .diagram import LONGEST, Panel
 
 
 class Sentence(NamedTuple):
-    """bleu: None without a reference; dal: None for an empty hypothesis."""
+    """One sentence.  bleu: None without a reference.  dal: None for an empty hypothesis."""
 
     record: Record
     source: str
@@ -32,11 +32,11 @@ class Generation(NamedTuple):
     sentences: Dict[int, Sentence]
 
     def initial_delays(self) -> List[int]:
-        """g_1, where something was written."""
+        """g_1 of the sentences with a hypothesis."""
         return [sentence.record.delays[0] for sentence in self.sentences.values() if sentence.record.delays]
 
     def lowest_bleu(self, count: int) -> List[int]:
-        """The ids of the worst translations that can be drawn, the worst first."""
+        """The ids of the sentences with the lowest BLEU that can be drawn, the lowest first."""
         scores = {i: s.bleu for i, s in self.sentences.items() if s.drawable and s.bleu is not None}
         return sorted(scores, key=lambda i: scores[i])[:count]
 
@@ -47,7 +47,7 @@ class Generation(NamedTuple):
 
 
 def check_sentence(i: int, generation: Generation) -> None:
-    """UserError if it is not there or cannot be drawn."""
+    """Raise a UserError if the generation has no such sentence or it cannot be drawn."""
     known = generation.sentences
     if i not in known:
         raise UserError(f"--sentence {i}: {generation.label} has the sentences {min(known)} to {max(known)}")

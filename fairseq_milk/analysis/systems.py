@@ -1,4 +1,4 @@
-"""What there is to show: the rows of a sweep's table, or generations, as systems at their settings over their seeds."""
+"""Systems at their settings over their seeds, from the table of a sweep or from generations."""
 
 import logging
 import math
@@ -18,9 +18,9 @@ from .plane import Point, Range
 
 logger = logging.getLogger(__name__)
 LATENCIES = {"dal": "DAL (tokens)", "al": "AL (tokens)", "ap": "AP"}
-QUALITIES = {"bleu": "BLEU", "chrf": "chrF"}  # how a column is called, if otherwise
-LETTERS = {"latency-weight": "λ", "wait-k": "k", "chunk-size": "w"}  # of the paper, for the options of the grids
-FEW = 3  # systems that fit beside each other
+QUALITIES = {"bleu": "BLEU", "chrf": "chrF"}  # display names of columns
+LETTERS = {"latency-weight": "λ", "wait-k": "k", "chunk-size": "w"}  # the letters of the paper for options of grids
+FEW = 3  # systems that are shown side by side
 
 
 class System(NamedTuple):
@@ -32,25 +32,25 @@ class System(NamedTuple):
 
     @property
     def key(self) -> str:
-        """As the sweep names it: milk-latency-weight=0.1."""
+        """The name in the sweep, for example milk-latency-weight=0.1."""
         return f"{self.name}-{self.setting}" if self.setting else self.name
 
     @property
     def label(self) -> str:
-        """As it is shown: milk λ=0.1."""
+        """The display name, for example milk λ=0.1."""
         return f"{self.name} {self.point}".strip()
 
     @property
     def point(self) -> str:
-        """The setting in short: λ=0.1."""
+        """The short setting, for example λ=0.1."""
         return ",".join(LETTERS.get(name, name) + rest for name, rest in map(_option, self.setting.split(",")))
 
     def mean(self, measure: str) -> float:
-        """Over the seeds.  measure: a column of the table."""
+        """The mean over the seeds.  measure: a column of the table."""
         return math.fsum(result.figure(measure) for result in self.results) / len(self.results)
 
     def range(self, measure: str) -> Optional[Range]:
-        """Of the seeds, if there are several; else the confidence interval, where there is one."""
+        """The range over several seeds; for one seed its confidence interval, if there is one."""
         if len(self.results) > 1:
             values = [result.figure(measure) for result in self.results]
             return min(values), max(values)
@@ -62,7 +62,7 @@ class System(NamedTuple):
         return os.path.isfile(self.results[0].log) and math.isfinite(self.mean("dal"))
 
     def score(self) -> Score:
-        """Of the first seed, sentence by sentence; it must have delays."""
+        """The score of the first seed, which must have delays."""
         score = score_log(self.results[0].log)
         if score.no_latency is not None:
             raise UserError(score.no_latency)
@@ -70,13 +70,13 @@ class System(NamedTuple):
 
 
 def score_log(path: str) -> Score:
-    """Of a generation: BLEU with sacreBLEU's defaults, latency in the paper's convention."""
+    """The score of a generation: BLEU with sacreBLEU's defaults, latency in the paper's convention."""
     log = read_generate_log(path)
     return score_records(log.records, no_latency=log.no_latency)
 
 
 def read_systems(inputs: Sequence[str], subset: Optional[str] = None) -> List[System]:
-    """inputs: tables of a sweep (.csv, .json) and generations, as FILE or NAME=FILE.  subset: see `of_one_subset`."""
+    """The systems of tables (.csv, .json) and generations, given as FILE or NAME=FILE.  subset: see `of_one_subset`."""
     files = [_name_and_path(text) for text in inputs]
     tables = [file for file in files if _is_table(file[1])]
     logs = [file for file in files if not _is_table(file[1])]
@@ -87,7 +87,7 @@ def read_systems(inputs: Sequence[str], subset: Optional[str] = None) -> List[Sy
 
 
 def _read_tables(tables: Sequence[Tuple[str, str]]) -> List[Result]:
-    """The name of a table goes before those of its systems: old/milk.  A run that is there twice is no second seed."""
+    """The systems of tables, preceded by the name of the table: old/milk.  UserError if a run appears twice."""
     paths: Dict[Tuple[str, str, int, str], str] = {}
     results: List[Result] = []
     for name, path in tables:
@@ -96,7 +96,7 @@ def _read_tables(tables: Sequence[Tuple[str, str]]) -> List[Result]:
                 result = result._replace(system=f"{name}/{result.system}")
             run = result.system, result.setting, result.seed, result.subset
             if run in paths:
-                said = f"{result.system} {result.setting}".strip() + f" with seed {result.seed} is there twice"
+                said = f"{result.system} {result.setting}".strip() + f" with seed {result.seed} appears twice"
                 raise UserError(
                     f"{said}, in {paths[run]} and {path}: tables as NAME=FILE are told apart by their names"
                 )
@@ -106,7 +106,7 @@ def _read_tables(tables: Sequence[Tuple[str, str]]) -> List[Result]:
 
 
 def _read_logs(logs: Sequence[Tuple[str, str]]) -> List[Result]:
-    """A name is a system and, after a space, its setting.  Files of the same name are seeds of one system."""
+    """The systems of generations.  A name is 'SYSTEM SETTING'; files with the same name are seeds of one system."""
     results: List[Result] = []
     for (name, path), distinct in zip(logs, distinct_names([path for _, path in logs])):
         system, _, setting = name.partition(" ") if name else (distinct, "", "")
@@ -118,9 +118,9 @@ def _read_logs(logs: Sequence[Tuple[str, str]]) -> List[Result]:
 
 
 def of_one_subset(results: Sequence[Result], subset: Optional[str]) -> List[Result]:
-    """Figures on different sentences do not belong in one picture: those of `subset`, by default of the most frequent.
+    """The results on one data set: `subset`, by default the most frequent one.
 
-    The development tables of the examples are decoded on `valid`, their curves on `test`.
+    Results on different sentences cannot be compared; sweeps of the examples have results on `valid` and `test`.
     """
     by_subset: Dict[str, List[Result]] = {}
     for result in results:
@@ -136,7 +136,7 @@ def of_one_subset(results: Sequence[Result], subset: Optional[str]) -> List[Resu
 
 
 def group(results: Sequence[Result]) -> List[System]:
-    """Seeds put together, in the order of the first."""
+    """Group the results by system and setting, in the order of the first seed."""
     systems: Dict[Tuple[str, str], System] = {}
     for result in results:
         key = result.system, result.setting
@@ -145,7 +145,7 @@ def group(results: Sequence[Result]) -> List[System]:
 
 
 def choose(systems: Sequence[System], keys: Optional[Sequence[str]]) -> List[System]:
-    """Those of the keys; without keys, of those whose schedules are at hand, all if they are few, else two."""
+    """The systems with these keys; without keys those with schedules, all if they are few, otherwise two."""
     if keys is None:
         at_hand = [system for system in systems if system.has_schedule]
         return at_hand if len(at_hand) <= FEW else comparable(at_hand)
@@ -167,7 +167,7 @@ def comparable(systems: Sequence[System]) -> List[System]:
 
 
 def curves(systems: Sequence[System], latency: str, quality: str = "bleu") -> Dict[str, List[Point]]:
-    """For `quality_latency_plane`.  A system without quality or latency has no place on the plane."""
+    """The curves for `quality_latency_plane`, without systems that lack quality or latency."""
     points: Dict[str, List[Point]] = {}
     for s in systems:
         point = Point(s.mean(latency), s.mean(quality), s.point, s.range(latency), s.range(quality))
@@ -177,7 +177,7 @@ def curves(systems: Sequence[System], latency: str, quality: str = "bleu") -> Di
 
 
 def paper_curves(pair: str, latency: str) -> Dict[str, List[Point]]:
-    """The paper's own, of one of its `TEST_SETS`."""
+    """The curves of the paper for one of its `TEST_SETS`."""
     points: Dict[str, List[Point]] = {}
     for line in TEST_SETS[pair]:
         point = Point(getattr(line, latency), line.bleu, line.setting)
@@ -186,7 +186,7 @@ def paper_curves(pair: str, latency: str) -> Dict[str, List[Point]]:
 
 
 def _name_and_path(text: str) -> Tuple[str, str]:
-    """NAME=FILE or FILE.  Either may have a = in it: the file is what is there."""
+    """Split NAME=FILE, or FILE.  Both may contain =: the file is the part that exists."""
     if not os.path.exists(text):
         for equals in re.finditer("=", text):
             if os.path.exists(text[equals.end() :]):
@@ -195,7 +195,7 @@ def _name_and_path(text: str) -> Tuple[str, str]:
 
 
 def _option(text: str) -> Tuple[str, str]:
-    """name and =value."""
+    """Split an option into its name and =value."""
     name, equals, value = text.partition("=")
     return name, equals + value
 
@@ -205,7 +205,7 @@ def _is_table(path: str) -> bool:
 
 
 def distinct_names(paths: Sequence[str]) -> List[str]:
-    """What tells the paths apart: a/milk/out.jsonl and a/wait-4/out.jsonl give milk and wait-4."""
+    """The parts in which paths differ: a/milk/out.jsonl and a/wait-4/out.jsonl give milk and wait-4."""
     parts = [Path(path).with_suffix("").parts for path in paths]
     if len(set(parts)) < 2:
         return [path[-1] for path in parts]

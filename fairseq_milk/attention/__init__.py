@@ -1,4 +1,4 @@
-"""The mechanisms: where it stops x how far back it looks (DESIGN, section 1)."""
+"""The mechanisms: each is a pair of a stop (where it stops) and a lookback (how far back it looks)."""
 
 from typing import Dict, List, Optional, Tuple, Type
 
@@ -20,22 +20,22 @@ ATTENTIONS: Dict[str, Pair] = {
 
 
 def build_attention(name: str, options: AttentionOptions) -> SimultaneousAttention:
-    """The mechanism of that name."""
+    """Build the mechanism of that name."""
     if name not in ATTENTIONS:
         raise ValueError(f"unknown attention {name!r}; choose one of {', '.join(ATTENTIONS)}")
     return build_pair(ATTENTIONS[name], options)
 
 
 def build_pair(pair: Pair, options: AttentionOptions) -> SimultaneousAttention:
-    """Any stop with any lookback, whether the pair has a name or not."""
+    """Build an attention from any stop and any lookback, also from pairs without a name."""
     stop, lookback = pair
     return SimultaneousAttention(stop(options), lookback(options), options)
 
 
 def build_layers(name: str, options: AttentionOptions, count: int) -> List[SimultaneousAttention]:
-    """The mechanism of that name in several layers, with one stop for all, so that a knob is set once.
+    """Build the mechanism of that name for several layers, with a shared stop, so that a knob is set once.
 
-    With one schedule the first layer decides it and the others follow; with one for each head, all decide.
+    With one schedule the first layer decides and the others follow it; with one schedule per head all layers decide.
     """
     first = build_attention(name, options)
     decide = options.schedule_heads > 1 and first.learned
@@ -44,13 +44,13 @@ def build_layers(name: str, options: AttentionOptions, count: int) -> List[Simul
 
 
 def name_of(attention: SimultaneousAttention) -> Optional[str]:
-    """The name of a mechanism, None if the pair has none."""
+    """The name of a mechanism; None if the pair has no name."""
     pair = type(attention.stop), type(attention.lookback)
     return next((name for name, named in ATTENTIONS.items() if named == pair), None)
 
 
 def having_knob(knob: str) -> List[str]:
-    """The mechanisms whose stop has that knob."""
+    """The names of the mechanisms whose stop has that knob."""
     return [name for name, (stop, _) in ATTENTIONS.items() if knob in stop.knobs]
 
 

@@ -1,7 +1,7 @@
-"""The one attention class: a stop, a lookback and their energies.
+"""The attention class: a stop, a lookback and their energies.
 
-It has an expected half for training, which sees the whole source, and an incremental half for decoding, which sees
-only what has been read.  Tensors may have a head axis behind the batch: a token is written when every head has stopped.
+The expected half, for training, sees the whole source; the incremental half, for decoding, sees only what has been
+read.  Tensors may have a head axis after the batch: a token is written when every head has stopped.
 """
 
 import logging
@@ -9,16 +9,11 @@ from typing import Any, Dict, NamedTuple, Optional, Tuple
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F  # noqa: N812
 
-from .energy import (
-    AdditiveEnergy,
-    DotProductEnergy,
-    Energy,
-    MonotonicDotProductEnergy,
-    MonotonicEnergy,
-    Values,
-    Weights,
-)
+from ..functional.masking import at_least_float32
+from .dot_product import DotProductEnergy, MonotonicDotProductEnergy, Values
+from .energy import AdditiveEnergy, Energy, MonotonicEnergy, Weights
 from .lookbacks import Lookback
 from .memory import Heads, Memory
 from .options import AttentionOptions
@@ -30,7 +25,7 @@ Queries = Dict[str, Tensor]  # (B, energy_dim), or (B, H, d): W_q s for each ene
 
 
 class AttentionOutput(NamedTuple):
-    """Of one target step; of several, with a dimension I before the last."""
+    """The output for one target step; for several, with a dimension I before the last."""
 
     c: Tensor  # (B, memory_dim), context; with heads (B, query_dim)
     beta: Tensor  # (B, J), attention; with heads (B, H or 1, J)
@@ -38,9 +33,9 @@ class AttentionOutput(NamedTuple):
 
 
 class SimultaneousAttention(nn.Module):
-    """`head` is the energy e of a learned stop, `soft_energy` the energy u of a lookback; each where it is needed.
+    """`head` is the energy e of a learned stop, `soft_energy` the energy u of a lookback; each only if needed.
 
-    decides: False for an attention that follows the schedule of another one, and so has no energy e.
+    decides: False for an attention that follows the schedule of another one and therefore has no energy e.
     """
 
     head: Any  # Energies, additive or dot products
@@ -49,7 +44,7 @@ class SimultaneousAttention(nn.Module):
     def __init__(self, stop: Stop, lookback: Lookback, options: AttentionOptions, decides: bool = True) -> None:
         super().__init__()
         self.stop, self.lookback, self.decides = stop, lookback, decides
-        self.schedules: Optional[int] = None  # heads with a schedule of their own; None: no head axis
+        self.schedules: Optional[int] = None  # number of heads with their own schedule; None: no head axis
         sizes = options.query_dim, options.memory_dim, options.energy_dim
         scalars = options.energy_bias, options.head_pace, options.products
         self.values: Optional[Values] = None
@@ -70,23 +65,23 @@ class SimultaneousAttention(nn.Module):
 
     @property
     def learned(self) -> bool:
-        """Does it learn when to stop?"""
+        """Whether the stop is learned."""
         return self.stop.learned
 
     @property
     def streaming(self) -> bool:
-        """May it write before the source has ended?"""
+        """Whether it may write before the source has ended."""
         return self.stop.streaming
 
     def energies(self) -> Dict[str, Energy]:
-        """Its energies by name: those whose keys the memory holds."""
+        """The energies by name; the memory holds their keys."""
         return {name: part for name, part in self._modules.items() if isinstance(part, Energy)}
 
     def upgrade_state_dict_named(self, state_dict: Dict[str, Tensor], name: str) -> None:
-        """A checkpoint of another mechanism: energies that both have are taken, one that it lacks stays as it is built.
+        """Adapt the checkpoint of another mechanism: energies that both have are loaded, missing ones stay untrained.
 
-        Called by fairseq.  So a model with soft attention is the start of all others: a head far below zero waits until
-        the end, where MILk is soft attention.
+        Called by fairseq.  A model with soft attention can thus be the start of all others: with a strongly negative
+        bias the head waits until the end of the source, and MILk equals soft attention.
         """
         parts = {part: module for part, module in self.named_children() if any(True for _ in module.parameters())}
         for key in [key for key in state_dict if key.startswith(f"{name}.")]:
@@ -100,15 +95,15 @@ class SimultaneousAttention(nn.Module):
     # ---- energies -----------------------------------------------------------------------------------------------
 
     def queries(self, s: Tensor) -> Queries:
-        """What target step i asks, once however often it is asked.  s: (B, query_dim), or (B, I, query_dim)."""
+        """The queries of a target step, computed once.  s: (B, query_dim), or (B, I, query_dim)."""
         return {name: energy.query(s) for name, energy in self.energies().items()}
 
     def weights(self, keys: Dict[str, Tensor]) -> Dict[str, Weights]:
-        """What its energies have in common for all steps of a batch with these keys."""
+        """The weights of the energies, the same for all steps of a batch with these keys."""
         return {name: energy.weights(keys[name]) for name, energy in self.energies().items()}
 
     def e(self, queries: Queries, memory: Memory) -> Tensor:
-        """The monotonic energy of every token of the memory.  (..., J), or (..., I, J)."""
+        """The monotonic energy of every token in the memory.  (..., J), or (..., I, J)."""
         energy: Tensor = self.head(memory.keys["head"], queries["head"], memory.weights["head"])
         return energy
 
@@ -124,14 +119,16 @@ class SimultaneousAttention(nn.Module):
     # ---- training -----------------------------------------------------------------------------------------------
 
     def remember(self, h: Tensor, lengths: Tensor) -> Memory:
-        """Pack the source, once a batch.  h: (B, J, memory_dim), lengths: (B,)."""
+        """Project the source, once per batch.  h: (B, J, memory_dim), lengths: (B,)."""
         keys = {name: energy.project(h) for name, energy in self.energies().items()}
-        if self.values is not None:
-            h, lengths = self.values.project(h), lengths.unsqueeze(1)
-        return Memory(h, keys, lengths, self.weights(keys))
+        return self.packed(h if self.values is None else self.values.project(h), keys, lengths)
+
+    def packed(self, values: Tensor, keys: Dict[str, Tensor], lengths: Tensor) -> Memory:
+        """The memory of a source that was projected before."""
+        return Memory(values, keys, lengths if self.values is None else lengths.unsqueeze(1), self.weights(keys))
 
     def begin(self, memory: Memory) -> AttentionState:
-        """Before the first target step the head stands on the first source token: alpha_0 = (1, 0, ..., 0)."""
+        """The state before the first target step: the head is at the first source token, alpha_0 = (1, 0, ..., 0)."""
         alpha = torch.zeros_like(memory.barrier)
         alpha[..., 0] = 1.0
         return AttentionState(alpha if self.schedules is None else alpha.expand(-1, self.schedules, -1), 0)
@@ -139,9 +136,9 @@ class SimultaneousAttention(nn.Module):
     def expected(
         self, s: Tensor, memory: Memory, state: AttentionState, hard: bool, alpha: Optional[Tensor] = None
     ) -> Tuple[AttentionOutput, AttentionState]:
-        """The next target step over the whole source, or all of them: the context under the expected schedule.
+        """The context of the next target step, or of all steps, under the expected schedule over the whole source.
 
-        s: (B, query_dim), or (B, I, query_dim) where the queries of all steps are known; the output has the same
+        s: (B, query_dim), or (B, I, query_dim) if the queries of all steps are known; the output has the same
         dimension I.  hard: learned heads decide (e > 0, no noise) instead of giving probabilities; the result is then
         that of the incremental half.  alpha: the schedule, if another attention decides it.  Differentiable.
         """
@@ -157,9 +154,24 @@ class SimultaneousAttention(nn.Module):
         return out, AttentionState(after, state.i + (steps or 1))
 
     def attend(self, queries: Queries, memory: Memory) -> AttentionOutput:
-        """The context where the stop is known: the heads stand on the last token of the memory (see `seen_by`)."""
+        """The context for known stops: the heads are at the last token of the memory (see `seen_by`)."""
         beta = self.lookback.certain(self.u(queries, memory), memory)
         return AttentionOutput(self._join(context(beta, memory)), beta, memory.last)
+
+    def look_back(self, queries: Queries, memory: Memory, end: int) -> Tuple[Tensor, Tensor]:
+        """`attend` for sentences that all stop on token number `end`, with what they see cut out instead of masked.
+
+        -> c: (B, memory_dim) and beta: (B, end).  Without a head axis.
+        """
+        start = 0 if self.lookback.reach is None else max(0, end - self.lookback.reach)
+        h = memory.h[:, start:end]
+        if self.lookback.soft:
+            keys, query = memory.keys["soft_energy"][:, start:end], queries["soft_energy"]
+            beta = at_least_float32(self.soft_energy(keys, query, memory.weights["soft_energy"])).softmax(-1)
+        else:
+            beta = h.new_ones(h.shape[:2])
+        c = torch.matmul(beta.to(h.dtype).unsqueeze(1), h).squeeze(1)
+        return c, F.pad(beta, (start, 0)) if start > 0 else beta
 
     def _join(self, c: Tensor) -> Tensor:
         return c if self.values is None else self.values.join(c)
@@ -167,15 +179,15 @@ class SimultaneousAttention(nn.Module):
     # ---- decoding -----------------------------------------------------------------------------------------------
 
     def nothing_read(self, batch: int, like: Tensor, room: int = 16) -> Memory:
-        """The memory before the first READ, with room for some tokens.  like: any (..., memory_dim) tensor."""
+        """An empty memory, with room for some tokens.  like: any (..., memory_dim) tensor."""
         lengths = torch.zeros(batch, dtype=torch.long, device=like.device)
         return self.remember(like.new_zeros(batch, room, like.size(-1)), lengths)
 
     def read(self, memory: Memory, h: Tensor, rows: Tensor) -> Memory:
-        """One more source state for some sentences.  rows: (R,), which of them; h: (R, memory_dim), theirs.
+        """Append one source state to some sentences.  rows: (R,), their indices; h: (R, memory_dim).
 
-        The buffers of `memory` are written in place and doubled when they are full, so that a token costs the same
-        however many have been read.
+        The buffers of `memory` are written in place and doubled when they are full, so that the cost of a token does
+        not depend on how many have been read.
         """
         if rows.numel() == 0:
             return memory
@@ -189,15 +201,15 @@ class SimultaneousAttention(nn.Module):
         return Memory(memory.h, memory.keys, lengths, memory.weights)
 
     def begin_heads(self, memory: Memory) -> Heads:
-        """Before the first target token every head looks at the first source token."""
+        """The state before the first target token: every head looks at the first source token."""
         position = torch.zeros_like(memory.lengths)
         position = position if self.schedules is None else position.expand(-1, self.schedules)
         return Heads(position, torch.zeros_like(position, dtype=torch.bool))
 
     def seek(self, queries: Queries, memory: Memory, heads: Heads, i: int) -> Heads:
-        """Read one more, or write?  Each head goes on along what has been read, to its first stop for target token i.
+        """Decide READ or WRITE: move each head along what has been read to its first stop for target token i.
 
-        One that finds none stands behind the last token and has not stopped: it has to read.
+        A head without a stop is placed after the last token and has to READ.
         """
         lengths = memory.lengths.expand_as(heads.position)
         ahead = int((lengths - heads.position).masked_fill(heads.stopped, 0).max())
@@ -209,6 +221,18 @@ class SimultaneousAttention(nn.Module):
         position = torch.where(found, heads.position + first, lengths)
         return Heads(torch.where(heads.stopped, heads.position, position), heads.stopped | found)
 
+    def seek_one(self, queries: Queries, memory: Memory, position: int, i: int) -> Tuple[int, bool]:
+        """`seek` for one sentence and one head, which has not stopped and stands at `position`."""
+        length = int(memory.lengths)
+        if position >= length:
+            return position, False
+        e = None
+        if self.learned:
+            e = self.head(memory.keys["head"][:, position:length], queries["head"], memory.weights["head"])
+        read = torch.arange(position + 1, length + 1, device=memory.h.device)
+        stops = self.stop.stops(e, read, i).flatten().tolist()
+        return (position + stops.index(True), True) if True in stops else (length, False)
+
 
 def context(beta: Tensor, memory: Memory) -> Tensor:
     """c = sum_j beta_j h_j.  beta: (..., J), or (..., I, J) -> (..., D), or (..., I, D)."""
@@ -219,7 +243,7 @@ def context(beta: Tensor, memory: Memory) -> Tensor:
 
 
 def at(keys: Tensor, j: Tensor) -> Tensor:
-    """keys[..., j, :], clipped to what there is.  (..., J, A), (..., n) -> (..., n, A)."""
+    """keys[..., j, :], with j clipped to the last key.  (..., J, A), (..., n) -> (..., n, A)."""
     index = j.clamp(max=keys.size(-2) - 1).unsqueeze(-1)
     return keys.gather(-2, index.expand(*j.shape, keys.size(-1)))
 

@@ -1,17 +1,24 @@
-"""Energies: how well a source state h_j fits the decoder state s."""
+"""Energies: how well a source state h_j fits the decoder state s.  The additive ones; `dot_product` has the others."""
 
 import math
 from abc import ABC, abstractmethod
-from typing import Any, Optional, Tuple
+from typing import NamedTuple, Optional, Union
 
 import torch
 from torch import Tensor, nn
 
 from ..functional.energy import EnergyWeights, energy_weights, prepared_energy
-from ..functional.heads import join_heads, split_heads
 from ..functional.product import ProductPrecision
 
-Weights = Any  # what multiplies and shifts the energies of a batch, of a kind of each energy's own
+
+class HeadWeights(NamedTuple):
+    """What multiplies and shifts the dot products of each head."""
+
+    g: Tensor  # (H, 1, 1)
+    r: Tensor  # (H, 1, 1)
+
+
+Weights = Union[EnergyWeights, HeadWeights, None]  # of additive energies, of learned heads, of plain dot products
 
 
 class Energy(nn.Module, ABC):
@@ -62,6 +69,7 @@ class AdditiveEnergy(Energy):
 
     def forward(self, keys: Tensor, query: Tensor, weights: Weights) -> Tensor:
         """keys: (B, J, energy_dim), query: (B, energy_dim) -> (B, J); query: (B, I, energy_dim) -> (B, I, J)."""
+        assert isinstance(weights, EnergyWeights)
         if query.dim() == keys.dim():  # one step after the other: together they would need I times the memory
             return torch.stack([prepared_energy(keys, q, weights) for q in query.unbind(1)], dim=1)
         return prepared_energy(keys, query, weights)
@@ -99,89 +107,3 @@ class MonotonicEnergy(AdditiveEnergy):
     def weights(self, keys: Tensor) -> EnergyWeights:
         """g v / ||v|| and r."""
         return energy_weights(self.pace * self.g * self.v / self.v.norm(), self.pace * self.r, keys)
-
-
-class DotProductEnergy(Energy):
-    """u_hj = (W_q s)_h . (W_s h_j)_h / sqrt(d) for each of H heads of size d   (Vaswani et al. 2017)."""
-
-    def __init__(
-        self,
-        query_dim: int,
-        memory_dim: int,
-        energy_dim: int,
-        heads: int,
-        products: Optional[ProductPrecision] = None,
-    ) -> None:
-        super().__init__()
-        self.heads, self.products = heads, products or ProductPrecision()
-        self.w_s = nn.Parameter(nn.init.xavier_uniform_(torch.empty(memory_dim, energy_dim)))
-        self.w_q = nn.Parameter(nn.init.xavier_uniform_(torch.empty(query_dim, energy_dim)))
-
-    def project(self, h: Tensor) -> Tensor:
-        """(B, J, memory_dim) -> (B, H, J, d), or (B, memory_dim) -> (B, H, d)."""
-        return split_heads(self.products.linear(h, self.w_s.t()), self.heads)
-
-    def query(self, s: Tensor) -> Tensor:
-        """(B, I, query_dim) -> (B, H, I, d), or (B, query_dim) -> (B, H, d)."""
-        return split_heads(self.products.linear(s, self.w_q.t()), self.heads)
-
-    def weights(self, keys: Tensor) -> Weights:
-        return None
-
-    def forward(self, keys: Tensor, query: Tensor, weights: Weights) -> Tensor:
-        """keys: (B, H, J, d), query: (B, H, I, d) -> (B, H, I, J); query: (B, H, d) -> (B, H, J)."""
-        one = query.dim() < keys.dim()
-        products = torch.matmul(query.unsqueeze(-2) if one else query, keys.transpose(-1, -2))
-        energy = products / math.sqrt(query.size(-1))
-        if weights is not None:
-            g, r = weights
-            energy = g * energy + r
-        return energy.squeeze(-2) if one else energy
-
-
-class MonotonicDotProductEnergy(DotProductEnergy):
-    """e_hj = g_h (W_q s)_h . (W_s h_j)_h / sqrt(d) + r_h.
-
-    g starts at 1 / sqrt(d), so that at first the head neither stops nor waits for what it reads: a head that decides
-    before the rest of the model can translate settles where a guess is good enough.  g and r are stored divided by
-    `pace`, as in `MonotonicEnergy`.
-    """
-
-    def __init__(
-        self,
-        query_dim: int,
-        memory_dim: int,
-        energy_dim: int,
-        heads: int,
-        bias: float,
-        pace: float,
-        products: Optional[ProductPrecision] = None,
-    ) -> None:
-        super().__init__(query_dim, memory_dim, energy_dim, heads, products)
-        self.pace = pace
-        self.g = nn.Parameter(torch.full((heads,), math.sqrt(heads / energy_dim) / pace))
-        self.r = nn.Parameter(torch.full((heads,), float(bias) / pace))
-
-    def weights(self, keys: Tensor) -> Tuple[Tensor, Tensor]:
-        """g and r of each head.  (H, 1, 1)."""
-        return (self.pace * self.g).view(-1, 1, 1), (self.pace * self.r).view(-1, 1, 1)
-
-
-class Values(nn.Module):
-    """What each of H heads looks at, W_v h, and what becomes of what they have seen, W_o c."""
-
-    def __init__(
-        self, query_dim: int, memory_dim: int, energy_dim: int, heads: int, products: Optional[ProductPrecision] = None
-    ) -> None:
-        super().__init__()
-        self.heads, self.products = heads, products or ProductPrecision()
-        self.w_v = nn.Parameter(nn.init.xavier_uniform_(torch.empty(memory_dim, energy_dim)))
-        self.w_o = nn.Parameter(nn.init.xavier_uniform_(torch.empty(energy_dim, query_dim)))
-
-    def project(self, h: Tensor) -> Tensor:
-        """(B, J, memory_dim) -> (B, H, J, d), or (B, memory_dim) -> (B, H, d)."""
-        return split_heads(self.products.linear(h, self.w_v.t()), self.heads)
-
-    def join(self, c: Tensor) -> Tensor:
-        """(B, H, I, d) -> (B, I, query_dim), or (B, H, d) -> (B, query_dim)."""
-        return self.products.linear(join_heads(c), self.w_o.t())

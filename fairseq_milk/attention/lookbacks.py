@@ -1,8 +1,8 @@
-"""How far back the attention looks from where its head stopped: the second half of a mechanism.
+"""Lookbacks: how far back the attention looks from the position where its head stopped.
 
-A lookback answers twice.  In training it gives beta averaged over the stop position; where the stop is known, in
-decoding and for a fixed schedule, it gives the softmax of u over what is seen.  `u` is the soft energy, None for a
-lookback that needs none.
+A lookback has two methods.  `expected`, for training, gives beta averaged over the stop position; `certain`, for
+decoding and for fixed schedules, gives the softmax of u over what is seen.  `u` is the soft energy, None for a lookback
+that needs none.
 """
 
 from abc import ABC, abstractmethod
@@ -17,14 +17,15 @@ from .options import AttentionOptions
 
 
 class Lookback(ABC):
-    soft = True  # it has an energy u
+    soft = True  # whether it has an energy u
+    reach: Optional[int] = None  # tokens that it sees, up to the one on which the head stopped; None: all
 
     def __init__(self, options: AttentionOptions) -> None:
         self.options = options
 
     @abstractmethod
     def expected(self, alpha: Tensor, u: Optional[Tensor], memory: Memory) -> Tensor:
-        """beta, averaged over stop positions that are distributed as alpha.  (..., J) -> (..., J)."""
+        """beta, averaged over stop positions with distribution alpha.  (..., J) -> (..., J)."""
 
     @abstractmethod
     def certain(self, u: Optional[Tensor], memory: Memory) -> Tensor:
@@ -35,6 +36,7 @@ class Here(Lookback):
     """Only the token on which the head stopped: beta_i = alpha_i   (Raffel et al. 2017)."""
 
     soft = False
+    reach = 1
 
     def expected(self, alpha: Tensor, u: Optional[Tensor], memory: Memory) -> Tensor:
         return alpha
@@ -51,7 +53,7 @@ class Window(Lookback):
 
     def __init__(self, options: AttentionOptions) -> None:
         super().__init__(options)
-        self.size = options.chunk_size
+        self.size = self.reach = options.chunk_size
         if self.size < 1:
             raise ValueError(f"the chunk size of MoChA must be at least 1, got {self.size}")
 
@@ -65,9 +67,9 @@ class Window(Lookback):
 
 
 class Everything(Lookback):
-    """All that has been read: beta_ij = sum_{k=j}^{|x|} alpha_ik exp(u_ij) / sum_{l=1}^{k} exp(u_il)
+    """Everything that has been read: beta_ij = sum_{k=j}^{|x|} alpha_ik exp(u_ij) / sum_{l=1}^{k} exp(u_il)
 
-    (the paper, section 3.2, equation (beta); a softmax where the stop is known).
+    (paper, section 3.2, equation (beta); a softmax if the stop is known).
     """
 
     def expected(self, alpha: Tensor, u: Optional[Tensor], memory: Memory) -> Tensor:

@@ -1,4 +1,4 @@
-"""What an attention knows of the source, and where its heads stand."""
+"""The source as seen by an attention, and the positions of its heads."""
 
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -19,27 +19,25 @@ class Memory:
     Masks, and weights that do not change within a batch, are computed once for each memory.
     """
 
-    h: Tensor  # (B, J, memory_dim), or (B, H, J, d): what is looked at
+    h: Tensor  # (B, J, memory_dim), or (B, H, J, d): values
     keys: Dict[str, Tensor]  # (B, J, energy_dim), or (B, H, J, d): W_s h for each energy of the attention
-    lengths: (
-        Tensor  # (B,), or (B, 1) with heads: tokens of h that count; (..., I) or (B, H) where steps or heads differ
-    )
+    lengths: Tensor  # (B,), or (B, 1) with heads: valid tokens of h; (..., I) or (B, H) if steps or heads differ
     weights: Dict[str, Weights]
 
     @property
     def size(self) -> int:
-        """J, with padding or room for tokens to come."""
+        """J, including padding and free room."""
         return self.h.size(-2)
 
     @cached_property
     def barrier(self) -> Tensor:
-        """Added to energies: 0, but at what does not count so low that it never gets any probability.  (..., J)."""
+        """Added to energies to mask invalid tokens: 0, or a value so low that the probability is 0.  (..., J)."""
         zeros = self.h.new_zeros((), dtype=torch.promote_types(self.h.dtype, torch.float32))
         return torch.where(padding_mask(self.lengths, self.size), torch.finfo(zeros.dtype).min / 4, zeros)
 
     @cached_property
     def ending(self) -> Tensor:
-        """The barrier, and a last token so high that every head stops there (mass preservation).  (..., J)."""
+        """`barrier`, with a last token so high that every head stops there (mass preservation).  (..., J)."""
         highest = torch.finfo(self.barrier.dtype).max / 4
         return self.barrier.masked_fill(last_position(self.lengths, self.barrier), highest)
 
@@ -50,49 +48,49 @@ class Memory:
 
     @property
     def read(self) -> Tensor:
-        """Source tokens of each sentence that have been read.  (B,)."""
+        """The number of source tokens read of each sentence.  (B,)."""
         return self.lengths if self.lengths.dim() == 1 else self.lengths[:, 0]
 
     def until(self, delay: float) -> "Memory":
-        """The same with no more than `delay` tokens read."""
+        """The memory with at most `delay` tokens read."""
         return self if delay >= self.size else replace(self, lengths=self.lengths.clamp(max=int(delay)))
 
     def until_each(self, delays: Sequence[float]) -> "Memory":
-        """The same for several target steps, each with its own delay: lengths are (B, I), or (B, 1, I)."""
+        """The memory for several target steps, each with its own delay: lengths are (B, I), or (B, 1, I)."""
         g = [int(min(delay, self.size)) for delay in delays]
         longest = torch.tensor(g, dtype=self.lengths.dtype, device=self.lengths.device)
         return replace(self, lengths=torch.minimum(self.lengths.unsqueeze(-1), longest))
 
     def seen_by(self, heads: "Heads") -> "Memory":
-        """What the heads see from where they stand; one that found no stop stands on the last token."""
+        """The memory seen by the heads from their positions; a head without a stop is at the last token."""
         return replace(self, lengths=torch.minimum(heads.position + 1, spread(self.lengths, heads.position)))
 
     def select(self, rows: Tensor) -> "Memory":
-        """Of these sentences.  index_select copies whole rows, four times as fast as h[rows]."""
+        """The memory of these sentences.  index_select copies whole rows, four times as fast as h[rows]."""
         keys = {name: x.index_select(0, rows) for name, x in self.keys.items()}
         return replace(self, h=self.h.index_select(0, rows), keys=keys, lengths=self.lengths.index_select(0, rows))
 
     def filled(self) -> "Memory":
-        """Without the room that no sentence has filled yet."""
+        """The memory without room that no sentence has filled yet."""
         size = int(self.lengths.max())
         keys = {name: x.narrow(-2, 0, size) for name, x in self.keys.items()}
         return replace(self, h=self.h.narrow(-2, 0, size), keys=keys)
 
     def doubled(self) -> "Memory":
-        """With twice the room."""
+        """The memory with twice the room."""
         keys = {name: _double(x) for name, x in self.keys.items()}
         return replace(self, h=_double(self.h), keys=keys)
 
 
 class Heads(NamedTuple):
-    """The state of decoding: where each head stands.  (B,), or (B, H) with several heads."""
+    """The state of decoding: the position of each head.  (B,), or (B, H) with several heads."""
 
-    position: Tensor  # source tokens before the one at which the head stands or will look next
-    stopped: Tensor  # bool: the head has stopped for the target token that is about to be written
+    position: Tensor  # number of source tokens before the one at which the head is or will look next
+    stopped: Tensor  # bool: whether the head has stopped for the next target token
 
     @property
     def ready(self) -> Tensor:
-        """A token is written when every head has stopped.  (B,) bool."""
+        """Whether every head has stopped, so that a token can be written.  (B,) bool."""
         return self.stopped.flatten(1).all(1) if self.stopped.dim() > 1 else self.stopped
 
     def after_read(self, rows: Tensor, lengths: Tensor) -> "Heads":
@@ -104,17 +102,17 @@ class Heads(NamedTuple):
         return self.sent_to(lengths - 1, torch.zeros_like(self.ready).index_fill(0, rows, True) & self.ready)
 
     def sent_to(self, position: Tensor, rows: Tensor) -> "Heads":
-        """All heads of these sentences look at this token next.  position: (B,), rows: (B,) bool."""
+        """Move all heads of these sentences to this token.  position: (B,), rows: (B,) bool."""
         moved = spread(rows, self.stopped)
         return Heads(torch.where(moved, spread(position, self.position), self.position), self.stopped & ~moved)
 
     def furthest(self, lengths: Tensor) -> Tensor:
-        """Source tokens up to the head that stands furthest; all, if it found no stop.  (B,)."""
+        """The number of source tokens up to the furthest head; all if a head has no stop.  (B,)."""
         position = self.position.flatten(1).amax(1) if self.position.dim() > 1 else self.position
         return torch.minimum(position + 1, lengths)
 
     def after_write(self, read: Tensor) -> "Heads":
-        """The next target token: each head looks again at the token on which it stands."""
+        """The state for the next target token: each head looks again at the token where it stopped."""
         position = torch.minimum(self.position, spread(read - 1, self.position))
         return Heads(position, torch.zeros_like(self.stopped))
 

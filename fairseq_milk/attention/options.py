@@ -1,4 +1,4 @@
-"""What a mechanism may be told."""
+"""The options of a mechanism."""
 
 from typing import NamedTuple, Optional
 
@@ -6,14 +6,15 @@ from ..functional.product import ProductPrecision
 
 
 class AttentionOptions(NamedTuple):
-    """Each stop, lookback and energy takes what concerns it."""
+    """Options of stops, lookbacks and energies; each uses its own."""
 
     query_dim: int
     memory_dim: int
     energy_dim: int
     noise: float = 4.0  # n: standard deviation of the pre-sigmoid noise
     noise_ramp: int = 0  # updates over which the noise grows to n
-    energy_bias: float = -1.0  # r at the start
+    head_after: int = 0  # updates of training before the head decides; until then everything is read
+    energy_bias: float = -1.0  # initial r
     head_pace: float = 1.0  # how much faster than the other parameters r and g learn
     preserve_mass: bool = True
     exact_alignment: bool = True  # False: the published closed form
@@ -21,5 +22,5 @@ class AttentionOptions(NamedTuple):
     k: int = 6  # of wait-k
     rate: float = 1.0  # emission rate of wait-k
     products: Optional[ProductPrecision] = None  # type of the matrix products
-    heads: Optional[int] = None  # of scaled dot products; None: additive energies, without a head axis
-    schedule_heads: int = 1  # how many of them have a schedule of their own: one, or all
+    heads: Optional[int] = None  # heads of scaled dot products; None: additive energies, without a head axis
+    schedule_heads: int = 1  # number of schedules: one for all heads, or one per head

@@ -1,8 +1,8 @@
-"""Where the heads stop: the first half of a mechanism.
+"""Stops: where the heads stop.
 
-A stop answers twice.  In training it gives alpha, the distribution of the stop position over the whole source; in
-decoding it says of each token whether a head that inspects it stops there.  `e` is the monotonic energy, None for a
-schedule that is fixed beforehand.
+A stop has two methods.  `expected`, for training, gives alpha, the distribution of the stop position over the whole
+source; `stops`, for decoding, decides whether a head that inspects a token stops there.  `e` is the monotonic energy,
+None for a fixed schedule.
 """
 
 import math
@@ -17,27 +17,27 @@ from ..functional.masking import at_least_float32, spread
 from .memory import Memory
 from .options import AttentionOptions
 
-THRESHOLD = 0.5  # of the probability above which a hard head stops: where its energy changes sign
+THRESHOLD = 0.5  # probability above which a hard head stops; its energy is then positive
 
 
 class AttentionState(NamedTuple):
-    """What training carries from target step to target step."""
+    """The state of training between two target steps."""
 
     alpha: Tensor  # (B, J), alpha_{i-1}; (B, H, J) with several heads
-    i: int  # target steps made
+    i: int  # number of target steps so far
 
 
 class Stop(nn.Module, ABC):
-    """What others may ask of it stands here."""
+    """Base class, with the properties that other code may ask for."""
 
-    learned = False  # it has an energy e, and learns when to stop
-    streaming = True  # it may stop before the source has ended
-    knobs: Tuple[str, ...] = ()  # attributes that may be changed for decoding
+    learned = False  # whether it has an energy e and learns when to stop
+    streaming = True  # whether it may stop before the source has ended
+    knobs: Tuple[str, ...] = ()  # names of the attributes that may be changed for decoding
 
     def seen(self, memory: Memory, i: int, steps: Optional[int]) -> Optional[Memory]:
-        """Where that is known beforehand: the source up to the stop of target token i, or of `steps` tokens from i on.
+        """The source up to the stop of target token i, or of `steps` tokens from i on, if the stop is fixed.
 
-        None: the stop is a distribution, `expected`.
+        None if the stop is a distribution, see `expected`.
         """
         return None
 
@@ -50,22 +50,21 @@ class Stop(nn.Module, ABC):
 
     @abstractmethod
     def stops(self, e: Optional[Tensor], read: Tensor, i: int) -> Tensor:
-        """Does a head that inspects token number `read` (from 1), of energy e, stop there for target token i (from 1)?
+        """Whether a head that inspects token `read` (from 1), with energy e, stops there for target token i (from 1).
 
-        e, read: (..., n) -> (..., n) bool.  The end of the source is not its business: there the decoder writes
-        whatever the answer.
+        e, read: (..., n) -> (..., n) bool.  At the end of the source the decoder writes regardless of the result.
         """
 
 
 class FixedStop(Stop):
-    """A schedule that is known beforehand: it stops for target token i after `delay(i)` tokens, whatever they are."""
+    """A fixed schedule, which stops for target token i after `delay(i)` tokens."""
 
     def __init__(self, options: AttentionOptions) -> None:
         super().__init__()
 
     @abstractmethod
     def delay(self, i: int) -> float:
-        """g_i of a source that is long enough; math.inf: all of it."""
+        """g_i for a long source; math.inf for all of it."""
 
     def stops(self, e: Optional[Tensor], read: Tensor, i: int) -> Tensor:
         return read >= self.delay(i)
@@ -77,7 +76,7 @@ class FixedStop(Stop):
 
 
 class ReadAll(FixedStop):
-    """t_i = |x|: offline."""
+    """t_i = |x|: reads the whole source (offline)."""
 
     streaming = False
 
@@ -92,7 +91,7 @@ class WaitK(FixedStop):
 
     def __init__(self, options: AttentionOptions) -> None:
         super().__init__(options)
-        wait_k_delay(options.k, 1, options.rate)  # refuses a k or rate out of range
+        wait_k_delay(options.k, 1, options.rate)  # raises for k or rate out of range
         self.k, self.rate = options.k, options.rate
 
     def delay(self, i: int) -> float:
@@ -100,13 +99,14 @@ class WaitK(FixedStop):
 
 
 class Bernoulli(Stop):
-    """A learned head (paper, sections 3.1 and 3.4): from where it stands it stops at token j with probability p_ij.
+    """A learned head (paper, sections 3.1 and 3.4): it inspects tokens in order and stops at j with probability p_ij.
 
-    p_ij = sigmoid(e_ij + N(0, n)) in training, [e_ij > 0] where the schedule is hard.
+    p_ij = sigmoid(e_ij + N(0, n)) in training, [e_ij > 0] if the schedule is hard.
 
     n is the standard deviation of the noise, which drives p towards 0 and 1 so that the expected schedule resembles
-    the hard one.  It may grow to its value over the first `noise_ramp` updates: little noise lets the head move, much
-    makes it decide.
+    the hard one.  It may grow to its value over the first `noise_ramp` updates: with little noise the head can move,
+    with much noise it becomes decisive.  For the first `head_after` updates it is not asked: the whole source is read,
+    and its parameters get no gradient.
     """
 
     learned = True
@@ -116,6 +116,7 @@ class Bernoulli(Stop):
         super().__init__()
         self.final_noise, self.noise_ramp = options.noise, options.noise_ramp
         self.noise = options.noise
+        self.head_after, self.num_updates = options.head_after, 0
         self.preserve_mass = options.preserve_mass
         self.exact = options.exact_alignment
         self.alignment = expected_alignment if options.exact_alignment else expected_alignment_parallel
@@ -123,13 +124,17 @@ class Bernoulli(Stop):
 
     def set_num_updates(self, num_updates: int) -> None:
         """fairseq calls this before every update."""
-        self.noise = self.final_noise * min(1.0, (num_updates + 1) / (self.noise_ramp + 1))
+        self.num_updates = num_updates
+        since = max(0, num_updates - self.head_after)
+        self.noise = self.final_noise * min(1.0, (since + 1) / (self.noise_ramp + 1))
 
     def expected(self, e: Tensor, memory: Memory, state: AttentionState, hard: bool) -> Tensor:
         e = e.to(state.alpha.dtype)
         if hard:
-            stops = self._decides(e + spread(memory.ending, e))  # the last token is always a stop
+            stops = self._decides(e + spread(memory.ending, e))  # every head stops at the last token
             return expected_alignment(torch.where(stops, math.inf, -math.inf).to(e), state.alpha, None, False)
+        if self.training and self.num_updates < self.head_after:
+            return spread(memory.last, e) + 0.0 * e  # gradients of zero, which ranks can exchange
         if self.training and self.noise > 0:
             e = torch.add(e, torch.randn_like(e), alpha=self.noise)
         if not self.exact:
@@ -142,6 +147,6 @@ class Bernoulli(Stop):
         return self._decides(e)
 
     def _decides(self, e: Tensor) -> Tensor:
-        """[p > threshold], by the energy: [e > 0] by default.  Half precision would round the limit too."""
+        """[p > threshold], computed from the energy: [e > 0] by default.  Half precision would round the threshold."""
         stop: Tensor = at_least_float32(e) > math.log(self.threshold / (1 - self.threshold))
         return stop

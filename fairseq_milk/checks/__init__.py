@@ -1,7 +1,8 @@
-"""Checks of a checkpoint, or of a training before it begins: each one small function, named as in the report."""
+"""Checks of a checkpoint, or of a training before it starts: one file per check, named as in the report."""
 
 from typing import Callable, Dict, Iterator
 
+from ..console.errors import first_line
 from .agreement import check_agreement
 from .causality import check_causality
 from .dictionary import check_dictionary
@@ -37,13 +38,12 @@ CHECKS: Dict[str, Callable[[Subject], Finding]] = {
 
 
 def run_checks(subject: Subject) -> Iterator[Finding]:
-    """All of them, one after the other.  What is broken may break a check: that is a finding too."""
+    """The findings of all checks, one after the other.  A check that raises has failed."""
     for name, check in CHECKS.items():
         try:
             finding = check(subject)
         except Exception as error:
-            reason = str(error).strip().splitlines() or [""]
-            finding = Finding(name, FAIL, f"the check could not be made: {type(error).__name__}: {reason[0]}")
+            finding = Finding(name, FAIL, f"the check could not be made: {type(error).__name__}: {first_line(error)}")
         yield finding
 
 

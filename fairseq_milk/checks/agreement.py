@@ -1,4 +1,4 @@
-"""Is the schedule that training expects the one that decoding follows?"""
+"""Is the expected schedule of training the hard schedule of decoding?"""
 
 from torch import Tensor
 
@@ -7,13 +7,13 @@ from .energies import changed_energies
 from .finding import FAIL, OK, WARN, Finding, without_head
 from .subject import Subject
 
-SCALES = (1.0, 10.0, 100.0, 1e6)  # of the energies: the last leaves nothing undecided
+SCALES = (1.0, 10.0, 100.0, 1e6)  # factors of the energies; with the last every stop probability is 0 or 1
 TOLERANCE = 0.05  # source tokens, once the head is binary
 FAR = 1.0  # source tokens between the two schedules of a trained model
 
 
 def check_agreement(subject: Subject) -> Finding:
-    """mean |g_expected - g_hard| falls to 0 as the head becomes binary; how large it is now, and both DAL."""
+    """mean |g_expected - g_hard| must fall to 0 as the head becomes binary; reports its present value and both DALs."""
     if not subject.learned:
         return without_head("agreement")
     schedule = subject.schedule(hard=True)
@@ -35,13 +35,13 @@ def check_agreement(subject: Subject) -> Finding:
         sentence = f"{apart} and stay {gaps[-1]:.2f} apart when the head is binary: they are not the same schedule"
         return Finding("agreement", FAIL, sentence, figures)
     if subject.trained and gaps[0] > FAR:
-        sentence = f"{apart}: what is trained is not what is decoded, raise --noise or train on"
+        sentence = f"{apart}: the trained schedule is not the decoded one, raise --noise or train longer"
         return Finding("agreement", WARN, sentence, figures)
     return Finding("agreement", OK, f"{apart} and meet as the head becomes binary", figures)
 
 
 def scaled_delays(subject: Subject, scale: float) -> Tensor:
-    """Expected delays with all energies times `scale`.  Probability that ran off the end has read everything."""
+    """Expected delays with all energies times `scale`.  Probability that passed the end counts as a full read."""
     with changed_energies(subject.heads, lambda e: e * scale):
         schedule = subject.schedule(hard=False)
     alpha, src_lengths = schedule["alpha"], schedule["src_lengths"]

@@ -1,4 +1,4 @@
-"""Does anything look ahead?  An encoder that sees the whole source makes every latency figure worthless."""
+"""Does the model look ahead?  If the encoder sees the whole source, no latency figure is valid."""
 
 import math
 from typing import Dict, List, NamedTuple, Tuple
@@ -13,18 +13,18 @@ from .energies import by_schedule, changed_energies
 from .finding import FAIL, OK, SKIP, WARN, Finding
 from .subject import Subject
 
-TOLERANCE = 1e-4  # of states, which are of the order of 1
+TOLERANCE = 1e-4  # largest change of a state; states are of the order of 1
 
 
 class Outcome(NamedTuple):
     h: Tensor  # (B, J, D)
     g: Tensor  # (B, I)
-    features: Tensor  # (B, I, 2D), of the output layer
+    features: Tensor  # (B, I, 2D), input of the output layer
 
 
 @torch.no_grad()
 def check_causality(subject: Subject) -> Finding:
-    """Every source is cut off after a prefix: no state, energy, delay or output that has read no more may move."""
+    """Cut every source after a prefix: what depends on the prefix alone must not change."""
     model, pad = subject.model, subject.task.source_dictionary.pad()
     if not (model.decoder.attention.streaming or model.encoder.incremental):
         return Finding("causality", SKIP, "an offline model: its encoder reads the whole source first")
@@ -32,7 +32,7 @@ def check_causality(subject: Subject) -> Finding:
     if int(lengths.max()) < 2:
         return Finding("causality", SKIP, "every source is a single token: there is nothing to look ahead at")
     whole = outcome(subject, tokens)
-    # half of the source, or what is read before the first target token; at least one token is taken away
+    # half of the source, or what is read before the first target token; at least one token is removed
     cut = torch.maximum(lengths // 2, whole.g[:, 0].long()).minimum(lengths - 1).clamp(min=1)
     prefix = tokens.masked_fill(padding_mask(cut, tokens.size(1)), pad)
     written = subject.written & (cut < lengths).unsqueeze(1)
@@ -56,14 +56,14 @@ def check_causality(subject: Subject) -> Finding:
 
 
 def outcome(subject: Subject, tokens: Tensor) -> Outcome:
-    """Of these sources, under the hard schedule."""
+    """States, delays and features for these sources under the hard schedule."""
     net_input = {**subject.sample["net_input"], "src_tokens": tokens}
     features, schedule = subject.model(**net_input, features_only=True, hard=True)
     return Outcome(subject.model.encoder(tokens).h, expected_delays(schedule["alpha"]), features)
 
 
 def changes(whole: Outcome, prefix: Outcome, cut: Tensor, written: Tensor) -> Tuple[Dict[str, float], int]:
-    """What has moved among what read no more than the prefix, and how many outputs that were."""
+    """The largest change of each quantity that depends on the prefix only, and the number of outputs compared."""
     read = ~padding_mask(cut, whole.h.size(1))  # (B, J)
     decided = (whole.g <= cut.unsqueeze(1)) & written  # (B, I)
     moved = {
@@ -77,9 +77,9 @@ def changes(whole: Outcome, prefix: Outcome, cut: Tensor, written: Tensor) -> Tu
 def forced_changes(
     subject: Subject, tokens: Tensor, prefix: Tensor, cut: Tensor, written: Tensor
 ) -> Tuple[Dict[str, float], int]:
-    """The same while the head stops at the end of the prefix, whether it would or not; and its own energies."""
+    """`changes` with a head that is forced to stop at the end of the prefix, and the change of its energies."""
     read = ~padding_mask(cut, tokens.size(1))  # (B, J)
-    energies: List[Tensor] = []  # the heads' own
+    energies: List[Tensor] = []  # of the heads, before they are replaced
 
     def stop_at_cut(e: Tensor) -> Tensor:
         energies.append(e)

@@ -1,11 +1,11 @@
-"""Do model, dictionaries and binary data have the same words?"""
+"""Do the model, the dictionaries and the binary data have the same vocabulary?"""
 
 from .finding import FAIL, OK, Finding
 from .subject import Subject
 
 
 def check_dictionary(subject: Subject) -> Finding:
-    """The embeddings have a row for every word, and the data no number beyond the dictionary."""
+    """The embeddings have one row per word of the dictionary, and the data no larger word number."""
     model, task = subject.model, subject.task
     words = {"source": len(task.source_dictionary), "target": len(task.target_dictionary)}
     rows = {"source": model.encoder.embedding.num_embeddings, "target": model.decoder.embedding.num_embeddings}

@@ -5,27 +5,27 @@ from typing import Any, Dict, Optional
 import torch
 
 from .finding import FAIL, OK, SKIP, WARN, Finding
-from .likelihood import nll_a_token
+from .likelihood import nll_per_token
 from .subject import Subject
 
-FOREIGN = 0.3  # unknown words: text of another language, or split in another way
-RARE = 0.05
+FOREIGN = 0.3  # share of unknown words above which the text is of another language or segmentation
+RARE = 0.05  # share of unknown words above which the check warns
 
 
 def check_direction(subject: Subject) -> Finding:
-    """Each side is covered by its dictionary; with one dictionary for both, the model prefers this direction."""
+    """Each dictionary covers its side; with one dictionary for both, the model predicts this direction better."""
     unknown = {side: unknown_words(subject, side) for side in ("source", "target")}
     figures: Dict[str, Any] = {"unknown": unknown, "nll": None}
     shares = f"{unknown['source']:.1%} of the source and {unknown['target']:.1%} of the target words are unknown"
     if max(unknown.values()) > FOREIGN:
         swapped = min(unknown.values()) > FOREIGN
-        why = "source and target seem to be swapped" if swapped else "the text is not what the dictionary was made of"
+        why = "source and target seem to be swapped" if swapped else "the dictionary was made from another text"
         return Finding("direction", FAIL, f"{shares}: {why}", figures)
     figures["nll"] = both_directions(subject)
     if figures["nll"] and figures["nll"]["swapped"] < figures["nll"]["given"]:
         sentence = (
             "the model predicts the source from the target better than the target from the source "
-            f"({figures['nll']['swapped']:.2f} and {figures['nll']['given']:.2f} nats a token): they are swapped"
+            f"({figures['nll']['swapped']:.2f} and {figures['nll']['given']:.2f} nats per token): they are swapped"
         )
         return Finding("direction", FAIL, sentence, figures)
     checked = subject.trained or not one_dictionary(subject)
@@ -43,15 +43,15 @@ def unknown_words(subject: Subject, side: str) -> float:
 
 
 def one_dictionary(subject: Subject) -> bool:
-    """Swapped sides would have no unknown words."""
+    """Whether both sides have the same dictionary, so that swapped sides would have no unknown words."""
     return bool(subject.task.source_dictionary == subject.task.target_dictionary)
 
 
 @torch.no_grad()
 def both_directions(subject: Subject) -> Optional[Dict[str, float]]:
-    """-log p a token as the data are and swapped; None where the model could not read the other language."""
+    """-log p per token of the data as given and swapped; None for an untrained model or two dictionaries."""
     if not (subject.trained and one_dictionary(subject)):
         return None
     turned = [{**pair, "source": pair["target"], "target": pair["source"]} for pair in subject.tried]
     swapped = subject.dataset.collater(turned)
-    return {"given": float(nll_a_token(subject)), "swapped": float(nll_a_token(subject, swapped))}
+    return {"given": float(nll_per_token(subject)), "swapped": float(nll_per_token(subject, swapped))}

@@ -1,4 +1,4 @@
-"""The energies of the heads, seen and changed from outside."""
+"""Recording and replacing the energies of the heads during a forward pass."""
 
 from contextlib import contextmanager
 from typing import Any, Callable, Iterator, List, Sequence
@@ -9,7 +9,7 @@ from torch import Tensor
 
 @contextmanager
 def changed_energies(heads: Sequence[Any], change: Callable[[Tensor], Tensor]) -> Iterator[List[Tensor]]:
-    """The heads work with change(e) for a while; what they have worked with is collected, see `by_schedule`."""
+    """During the block the heads use change(e) instead of e.  Yields the list of these energies; see `by_schedule`."""
     used: List[Tensor] = []
 
     def hook(module: Any, inputs: Any, e: Tensor) -> Tensor:
@@ -25,7 +25,7 @@ def changed_energies(heads: Sequence[Any], change: Callable[[Tensor], Tensor]) -
 
 
 def by_schedule(energies: Sequence[Tensor]) -> Tensor:
-    """(B, J) of each target step, or (B, H, I, J) of each layer -> (B, S, I, J), of each schedule."""
+    """Energies by schedule, (B, S, I, J), from (B, J) per target step or (B, H, I, J) per layer."""
     if energies[0].dim() == 2:
         return torch.stack(list(energies), dim=1).unsqueeze(1)
     return torch.cat(list(energies), dim=1)

@@ -1,4 +1,4 @@
-"""What a check says."""
+"""The result of a check."""
 
 from typing import Any, Dict, NamedTuple
 
@@ -6,7 +6,7 @@ OK, WARN, FAIL, SKIP = "ok", "warn", "fail", "skip"
 
 
 class Finding(NamedTuple):
-    """One sentence for people and the figures behind it for programs."""
+    """The result of one check: a sentence for the reader and the figures behind it for programs."""
 
     name: str
     status: str  # OK, WARN, FAIL or SKIP
@@ -15,8 +15,8 @@ class Finding(NamedTuple):
 
 
 def without_head(name: str) -> Finding:
-    return Finding(name, SKIP, "this attention has no learned head: its schedule is given")
+    return Finding(name, SKIP, "this attention has no learned head: its schedule is fixed")
 
 
 def untrained(name: str) -> Finding:
-    return Finding(name, SKIP, "nothing has been learned yet: check the first checkpoint")
+    return Finding(name, SKIP, "the model is not trained yet: check the first checkpoint")

@@ -1,4 +1,4 @@
-"""Does the head learn?  Published code has an alignment without a backward: the schedule then stays where it began."""
+"""Does the head get a gradient?  Published code has an alignment without a backward, so its schedule never changes."""
 
 from typing import Any, Callable, Dict, Iterable, List
 
@@ -7,24 +7,24 @@ from torch import Tensor
 
 from ..functional import differentiable_average_lagging, expected_delays
 from .finding import FAIL, OK, WARN, Finding, without_head
-from .likelihood import nll_a_token
+from .likelihood import nll_per_token
 from .subject import Subject
 
-EPSILON = 1e-8  # Adam's, the smaller of the usual ones: rnmt_adam has 1e-6
+EPSILON = 1e-8  # the default of Adam; rnmt_adam has 1e-6
 
 
 def check_gradient(subject: Subject) -> Finding:
-    """Every parameter of the head gets a gradient from the likelihood, and one from the latency alone.
+    """Every parameter of the head gets a usable gradient from the likelihood, and one from the latency alone.
 
-    One that Adam can use: its steps shrink where a gradient is below its epsilon.  That is for losses of the order of
-    1; a model that knows its data by heart has small gradients everywhere, and its head need not have larger ones.
+    A gradient is usable if it is above Adam's epsilon, below which Adam's steps shrink.  A model that has memorised its
+    data has small gradients everywhere; the limit is then lowered in proportion.
     """
     if not subject.learned:
         return without_head("gradient")
-    terms: Dict[str, Callable[[Subject], Tensor]] = {"likelihood": nll_a_token, "latency": expected_dal}
+    terms: Dict[str, Callable[[Subject], Tensor]] = {"likelihood": nll_per_token, "latency": expected_dal}
     head = parameters_of_heads(subject.heads)
     norms = {term: gradient_norms(subject, loss, head) for term, loss in terms.items()}
-    model = gradient_norms(subject, nll_a_token, dict(subject.model.named_parameters()))
+    model = gradient_norms(subject, nll_per_token, dict(subject.model.named_parameters()))
     floor = EPSILON * min(1.0, total_norm(model.values()))
     for term, norm in norms.items():
         bad = [name for name, value in norm.items() if not floor < value < float("inf")]
@@ -32,18 +32,18 @@ def check_gradient(subject: Subject) -> Finding:
             values = ", ".join(f"{name} {norm[name]:.2g}" for name in bad)
             sentence = f"the {term} gives these parameters of the head no usable gradient: {values} (norm)"
             if any(0 < norm[name] < floor for name in bad):
-                sentence += f"; below Adam's epsilon ({floor:.1g}) they do not move: raise --energy-bias or --noise"
+                sentence += f"; below Adam's epsilon ({floor:.1g}) they do not change: raise --energy-bias or --noise"
             return Finding("gradient", FAIL, sentence, norms)
     total = {term: total_norm(norm.values()) for term, norm in norms.items()}
     sentence = f"the head learns from the likelihood (norm {total['likelihood']:.2g}) and the latency"
     sentence += f" ({total['latency']:.2g})"
     if subject.latency_weight == 0:
-        return Finding("gradient", WARN, f"{sentence}, but with --latency-weight 0 nothing makes it hurry", norms)
+        return Finding("gradient", WARN, f"{sentence}, but with --latency-weight 0 nothing reduces the latency", norms)
     return Finding("gradient", OK, sentence, norms)
 
 
 def parameters_of_heads(heads: List[Any]) -> Dict[str, Tensor]:
-    """By name, with the number of the layer if several decide."""
+    """The parameters of the heads by name, preceded by the number of the layer if there are several heads."""
     if len(heads) == 1:
         return dict(heads[0].named_parameters())
     return {f"{index}.{name}": p for index, head in enumerate(heads, start=1) for name, p in head.named_parameters()}
@@ -56,7 +56,7 @@ def total_norm(norms: Iterable[float]) -> float:
 def gradient_norms(
     subject: Subject, loss: Callable[[Subject], Tensor], parameters_of: Dict[str, Tensor]
 ) -> Dict[str, float]:
-    """||d loss / d parameter|| for each of these parameters in training mode, with noise and dropout; 0 for none."""
+    """||d loss / d parameter|| for each parameter in training mode, with noise and dropout; 0 without a gradient."""
     names, parameters = zip(*parameters_of.items())
     subject.model.train()
     try:
@@ -74,7 +74,7 @@ def gradient_norms(
 
 
 def expected_dal(subject: Subject) -> Tensor:
-    """The latency of the expected delays, DAL, a sentence."""
+    """DAL of the expected delays, averaged over the sentences."""
     schedule = subject.model(**subject.sample["net_input"], features_only=True)[1]
     g = expected_delays(schedule["alpha"])
     return differentiable_average_lagging(g, schedule["src_lengths"], subject.target_lengths).mean()

@@ -1,13 +1,13 @@
-"""How much of the data is left out because it is too long, and how much is empty?"""
+"""How many sentences are left out because they are too long, and how many are empty?"""
 
 from .finding import FAIL, OK, WARN, Finding
 from .subject import Subject
 
-TOO_MANY = 0.1  # sentences left out
+TOO_MANY = 0.1  # share of sentences left out above which the check fails
 
 
 def check_lengths(subject: Subject) -> Finding:
-    """The whole data set against --max-source-positions and --max-target-positions; lengths with EOS."""
+    """Compare all lengths, with EOS, with --max-source-positions and --max-target-positions."""
     sizes = {"source": subject.dataset.src_sizes, "target": subject.dataset.tgt_sizes}
     limits = dict(zip(sizes, subject.task.max_positions()))
     too_long = (sizes["source"] > limits["source"]) | (sizes["target"] > limits["target"])

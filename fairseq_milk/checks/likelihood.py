@@ -1,4 +1,4 @@
-"""Does the model know these data?  With another dictionary of the same size it loads, and talks nonsense."""
+"""Is this the data of the model?  With another dictionary of the same size it loads, but its output is wrong."""
 
 import math
 from collections import Counter
@@ -11,45 +11,46 @@ from ..functional.output_loss import label_smoothed_nll
 from .finding import FAIL, OK, WARN, Finding, untrained
 from .subject import Subject
 
-CLEARLY = 0.1  # by which the right source must lower the cost: a permuted dictionary gets up to 0.05 by chance
+CLEARLY = 0.1  # share by which the right source must lower the NLL; with a permuted dictionary up to 0.05 was seen
 
 
 def check_likelihood(subject: Subject) -> Finding:
-    """-log p(y|x) a token, in nats, below what knowing nothing (log V) and knowing the frequencies alone would give.
+    """The NLL per token is below that of a uniform distribution and of the word frequencies, in nats.
 
-    And clearly below the cost with the sources of other sentences: a decoder beats the frequencies without a source.
+    It must also be clearly below the NLL given the sources of other sentences: a decoder that ignores its source can
+    still be better than the frequencies.
     """
     if not subject.trained:
         return untrained("likelihood")
     with torch.no_grad():
-        nll, unrelated = float(nll_a_token(subject)), nll_of_other_sources(subject)
+        nll, unrelated = float(nll_per_token(subject)), nll_of_other_sources(subject)
     frequencies = Counter(token for pair in subject.lines for token in pair["target"].tolist())
     guess, ignorance = entropy(frequencies), math.log(len(subject.task.target_dictionary))
     figures = {"nll": nll, "other_sources": unrelated, "frequencies": guess, "uniform": ignorance}
-    heard = f"the references cost the model {nll:.2f} nats a token"
+    cost = f"the references cost the model {nll:.2f} nats per token"
     if not nll < ignorance:
         sentence = (
-            f"{heard}, more than words drawn at random ({ignorance:.2f}): these are not the dictionaries or not the "
-            "data that it was trained with"
+            f"{cost}, more than words drawn at random ({ignorance:.2f}): these are not the dictionaries or the data "
+            "that it was trained with"
         )
         return Finding("likelihood", FAIL, sentence, figures)
     if nll > guess:
-        sentence = f"{heard}, more than words drawn by their frequency ({guess:.2f}): it has learned little so far"
+        sentence = f"{cost}, more than words drawn by their frequency ({guess:.2f}): it has learned little so far"
         return Finding("likelihood", WARN, sentence, figures)
     if unrelated is not None and not nll < (1 - CLEARLY) * unrelated:
         sentence = (
-            f"{heard}, and {unrelated:.2f} with the sources of other sentences: this is not its source dictionary, or "
+            f"{cost}, and {unrelated:.2f} with the sources of other sentences: this is not its source dictionary, or "
             "it has not learned to read the source"
         )
         return Finding("likelihood", FAIL, sentence, figures)
-    sentence = f"{heard}, words drawn by their frequency would cost {guess:.2f}"
+    sentence = f"{cost}, words drawn by their frequency would cost {guess:.2f}"
     if unrelated is not None:
         sentence += f", other sources {unrelated:.2f}"
     return Finding("likelihood", OK, sentence, figures)
 
 
 def nll_of_other_sources(subject: Subject) -> Optional[float]:
-    """-log p(y|x') a token, x' another source as long as x or nearly so; None if all sources are the same."""
+    """-log p(y|x') per token, x' another source of about the length of x; None if all sources are the same."""
     sources = [pair["source"] for pair in subject.lines]
     others: List[Dict[str, Any]] = []
     for pair in subject.tried:
@@ -57,11 +58,11 @@ def nll_of_other_sources(subject: Subject) -> Optional[float]:
         if not different:
             return None
         others.append({**pair, "source": min(different, key=lambda x: abs(len(x) - len(pair["source"])))})
-    return float(nll_a_token(subject, subject.dataset.collater(others)))
+    return float(nll_per_token(subject, subject.dataset.collater(others)))
 
 
-def nll_a_token(subject: Subject, sample: Optional[Dict[str, Any]] = None) -> Tensor:
-    """-log p(y|x) / |y| of the batch.  The schedule is that of the model's mode: hard in evaluation."""
+def nll_per_token(subject: Subject, sample: Optional[Dict[str, Any]] = None) -> Tensor:
+    """-log p(y|x) / |y| of the batch, in nats.  The schedule is hard if the model is in evaluation mode."""
     sample = subject.sample if sample is None else sample
     features = subject.model(**sample["net_input"], features_only=True)[0]
     output, target = subject.model.decoder.output, sample["target"].flatten()

@@ -1,4 +1,4 @@
-"""A subject from a checkpoint, or from the arguments of a training that has not begun."""
+"""Builds the subject of the checks from a checkpoint, or from the arguments of a training."""
 
 import os
 import warnings
@@ -19,17 +19,17 @@ from .subject import Subject, subject
 def from_checkpoint(checkpoint: str, data: str, subset: str) -> Subject:
     model, task, cfg = load_with_configuration(checkpoint, data)
     task.load_dataset(subset)
-    weight = OmegaConf.select(cfg, "criterion.latency_weight") or 0.0  # fairseq's own criteria have none
+    weight = OmegaConf.select(cfg, "criterion.latency_weight") or 0.0  # criteria of fairseq have none
     return subject(model, task, task.datasets[subset], data, trained=True, latency_weight=weight)
 
 
 def from_training(arguments: Sequence[str]) -> Subject:
-    """The model, data and criterion as `fairseq-train ARGUMENTS` would begin with them; nothing is written."""
+    """The model, data and criterion with which `fairseq-train ARGUMENTS` would start; nothing is written."""
     if not any(argument.split("=")[0] in ("-a", "--arch") for argument in arguments):
         raise UserError("--train takes the arguments of fairseq-train, and there is no --arch among them")
     register()
     with command_line(["fairseq-train", *without_plugin(arguments)]), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of hydra, about the defaults of fairseq
+        warnings.simplefilter("ignore")  # hydra warns about the defaults of fairseq
         args = options.parse_args_and_arch(options.get_training_parser())
         cfg = convert_namespace_to_omegaconf(args)
     utils.set_torch_seed(cfg.common.seed)
@@ -44,7 +44,7 @@ def from_training(arguments: Sequence[str]) -> Subject:
 
 
 def without_plugin(arguments: Sequence[str]) -> List[str]:
-    """Without `--user-dir fairseq_milk`: it is imported already, and fairseq refuses a second copy of it."""
+    """The arguments without `--user-dir fairseq_milk`: it is already imported, and fairseq refuses a second copy."""
     kept: List[str] = []
     for argument in arguments:
         if kept[-1:] == ["--user-dir"] and is_plugin(argument):

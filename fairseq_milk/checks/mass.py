@@ -1,4 +1,4 @@
-"""Does alpha keep its probability?  The published closed form loses it when the head waits and then writes a burst."""
+"""Does alpha sum to 1?  The published closed form loses mass when the head waits and then writes several tokens."""
 
 from typing import Any, Tuple
 
@@ -10,15 +10,15 @@ from .energies import by_schedule, changed_energies
 from .finding import FAIL, OK, WARN, Finding, without_head
 from .subject import Subject
 
-TOLERANCE = 0.01  # of a row's probability
-TOO_MUCH = 0.1  # of the worst row's
+TOLERANCE = 0.01  # probability that a row may lose
+TOO_MUCH = 0.1  # probability lost in the worst row above which the check fails
 
 
 def check_mass(subject: Subject) -> Finding:
-    """Rows of alpha sum to 1 and are those of the exact alignment of their energies, under the noise of training.
+    """Rows of alpha sum to 1 and equal the exact alignment of their energies, with the noise of training.
 
-    The worst row is judged: bursts are few, and their delays are what the latency is about.  That holds for
-    --published-alignment too, an option to repeat published results with, which fails where it is wrong.
+    The worst row decides: few rows lose mass, but their delays matter most.  --published-alignment, the option for
+    replicating published results, is checked in the same way.
     """
     if not subject.learned:
         return without_head("mass")
@@ -33,12 +33,12 @@ def check_mass(subject: Subject) -> Finding:
         "misplaced": share,
         "worst_misplaced": worst,
     }
-    noise = f"under the noise of training (n = {stop.final_noise:g})"
+    noise = f"with the noise of training (n = {stop.final_noise:g})"
     if not worst < TOLERANCE:
         few = share < TOLERANCE and worst < TOO_MUCH
         sentence = (
             f"{noise} {share:.1%} of the stop probability, {worst:.1%} of the worst row's, is not where the energies "
-            f"put it{'' if few else ', so the latency is trained on fiction'}: use the exact alignment (no "
+            f"put it{'' if few else ', so the latency is computed from wrong delays'}: use the exact alignment (no "
             "--published-alignment)"
         )
         return Finding("mass", WARN if few else FAIL, sentence, figures)
@@ -47,7 +47,7 @@ def check_mass(subject: Subject) -> Finding:
         return Finding("mass", OK, sentence, figures)
     sentence = (
         f"{noise} {figures['lost']:.1%} of the stop probability, {figures['worst_lost']:.1%} of the worst row's, runs "
-        "off the end of the source (--unpreserved-mass)"
+        "past the end of the source (--unpreserved-mass)"
     )
     return Finding("mass", WARN, sentence, figures)
 

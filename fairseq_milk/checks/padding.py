@@ -1,4 +1,4 @@
-"""Does it matter on which side a batch is padded?  fairseq pads the source on the left unless told otherwise."""
+"""Does the side of the padding change the result?  By default fairseq pads the source on the left."""
 
 import torch
 from fairseq.data.data_utils import collate_tokens
@@ -11,7 +11,7 @@ from .subject import Subject
 
 @torch.no_grad()
 def check_padding(subject: Subject) -> Finding:
-    """The encoder gives the same states with --left-pad-source and without; targets are padded on the right."""
+    """The encoder returns the same states with and without --left-pad-source; targets are padded on the right."""
     if subject.dataset.left_pad_target:
         return Finding(
             "padding", FAIL, "--left-pad-target: delays are counted from the first target token, not padding"

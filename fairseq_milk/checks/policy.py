@@ -1,4 +1,4 @@
-"""Has the schedule collapsed?  To reading everything first, or to writing after the first token."""
+"""Has the schedule collapsed to reading the whole source first, or to writing after the first token?"""
 
 import torch
 
@@ -10,7 +10,7 @@ from .subject import Subject
 
 
 def check_policy(subject: Subject) -> Finding:
-    """The delays of the hard schedule: their quartiles, and how many are the whole source or a single token."""
+    """Quartiles of the delays of the hard schedule, and the shares that read the whole source or one token."""
     if not subject.learned:
         return without_head("policy")
     if not subject.trained:

@@ -1,4 +1,4 @@
-"""In which type does training compute its matrix products on this machine?"""
+"""The type in which training computes matrix products on this machine."""
 
 from ..functional.product import ProductPrecision, bfloat16_products
 from .finding import OK, WARN, Finding
@@ -6,7 +6,7 @@ from .subject import Subject
 
 
 def check_precision(subject: Subject) -> Finding:
-    """--product-precision, and whether the processor has instructions for it."""
+    """Whether the device has instructions for the type of --product-precision."""
     output = subject.model.decoder.output
     products: ProductPrecision = output.products
     device = output.weight.device
@@ -15,5 +15,5 @@ def check_precision(subject: Subject) -> Finding:
     if not bfloat16_products(device):
         sentence = f"--product-precision bf16, but this {device.type} has no instructions for bfloat16: float32 is used"
         return Finding("precision", WARN, sentence, {"products": "float32"})
-    sentence = f"training computes its products in bfloat16 on this {device.type}, decoding in float32"
+    sentence = f"training computes its products in bfloat16 on this {device.type}, decoding in float32 unless asked"
     return Finding("precision", OK, sentence, {"products": "bfloat16"})

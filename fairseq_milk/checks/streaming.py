@@ -1,4 +1,4 @@
-"""Is the system that is evaluated in batches the one that runs live?"""
+"""Does decoding in batches give the same result as streaming?"""
 
 import copy
 from typing import Any, List, Sequence, Tuple
@@ -8,15 +8,15 @@ from .finding import FAIL, OK, SKIP, Finding
 from .subject import Subject
 
 SENTENCES = 8
-OPTIONS = DecodingOptions(max_len_a=1.0, max_len_b=10)  # an untrained model would not stop by itself
+OPTIONS = DecodingOptions(max_len_a=1.0, max_len_b=10)  # an untrained model may never write EOS
 
 Written = Tuple[List[int], List[int]]  # tokens and delays
 
 
 def check_streaming(subject: Subject) -> Finding:
-    """A batch and sessions that are fed token by token write the same tokens at the same moments.
+    """A batch and sessions that are fed token by token write the same tokens with the same delays.
 
-    In float64, where no two candidates are close enough for the order of a sum to decide.
+    Computed in float64, so that the order of summation does not decide between close candidates.
     """
     if not subject.model.encoder.incremental:
         return Finding("streaming", SKIP, "an offline model: its encoder needs the whole source")

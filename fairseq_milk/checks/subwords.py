@@ -1,4 +1,4 @@
-"""Can subwords be joined to words?  Without their marker neither BLEU nor latency in words means anything."""
+"""Can subwords be joined to words?  BLEU and latency in words need the subword marker."""
 
 from typing import Any, Dict, Optional
 
@@ -10,7 +10,7 @@ from .subject import Subject
 
 
 def check_subwords(subject: Subject) -> Finding:
-    """Both sides of the data mark their subwords, with the same mark, or neither does."""
+    """Both sides of the data have the same subword marker, or neither has one."""
     markers = {side: marker(subject, side) for side in ("source", "target")}
     source, target = markers["source"], markers["target"]
     if source and target:
@@ -29,7 +29,7 @@ def check_subwords(subject: Subject) -> Finding:
 
 
 def marker(subject: Subject, side: str) -> Optional[str]:
-    """The mark in the text itself: a joined dictionary has the marks of either side."""
+    """The marker of one side, found in the text: a joined dictionary would show the marker of the other side too."""
     dictionaries: Dict[str, Any] = {"source": subject.task.source_dictionary, "target": subject.task.target_dictionary}
     return find_marker([dictionaries[side][token] for token in pair[side].tolist()] for pair in subject.lines)
 

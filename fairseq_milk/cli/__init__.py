@@ -1,6 +1,6 @@
-"""The one command `fairseq-milk`: each verb is a module with `add_arguments(parser)` and `run(args) -> int`.
+"""The command `fairseq-milk`: each verb is a module with `add_arguments(parser)` and `run(args) -> int`.
 
-Modules are imported when their verb is used, so that `fairseq-milk --help` answers at once.
+Modules are imported when their verb is used, so that `fairseq-milk --help` starts quickly.
 """
 
 import argparse
@@ -19,32 +19,32 @@ class Verb(NamedTuple):
 
 
 VERBS: Dict[str, Verb] = {
-    "check": Verb("fairseq_milk.cli.check", "is a checkpoint, or a training about to begin, sound?"),
-    "compare": Verb("fairseq_milk.cli.compare", "two systems or curves at equal latency, by paired bootstrap"),
+    "check": Verb("fairseq_milk.cli.check", "check a checkpoint, or the arguments of a training before it starts"),
+    "compare": Verb("fairseq_milk.cli.compare", "compare two systems or curves at equal latency by paired bootstrap"),
     "export": Verb("fairseq_milk.cli.export", "write a checkpoint as a folder that runs without torch and fairseq"),
     "path": Verb("fairseq_milk.cli.path", "print the folder of the plugin, for --user-dir"),
     "plot": Verb("fairseq_milk.cli.plot", "draw quality against latency, schedules and initial delays"),
-    "report": Verb("fairseq_milk.cli.report", "tables, curves and diagrams of a sweep as one HTML file"),
-    "score": Verb("fairseq_milk.cli.score", "BLEU, chrF and latency of a generation under every convention"),
-    "serve": Verb("fairseq_milk.cli.serve", "a page, and a WebSocket, that translate while one types"),
-    "stream": Verb("fairseq_milk.cli.stream", "translate standard input while it arrives"),
+    "report": Verb("fairseq_milk.cli.report", "write tables, curves and diagrams of a sweep to one HTML file"),
+    "score": Verb("fairseq_milk.cli.score", "print BLEU, chrF and latency of a generation under every convention"),
+    "serve": Verb("fairseq_milk.cli.serve", "serve a web page and a WebSocket that translate as text is typed"),
+    "stream": Verb("fairseq_milk.cli.stream", "translate standard input as it arrives"),
     "sweep": Verb("fairseq_milk.cli.sweep", "train, decode and tabulate the systems of a file over their grids"),
 }
 
 
 def main(argv: Optional[Sequence[str]] = None) -> int:
-    """Bad input (ValueError, OSError) ends with one sentence and 2, Ctrl-C with 130, a closed pipe quietly."""
+    """The exit code: 2 for bad input, which is reported in one sentence, 130 after Ctrl-C, 0 for a closed pipe."""
     argv = list(sys.argv[1:] if argv is None else argv)
     verb = _verb_of(argv)
     args = _parser(verb).parse_args(argv)
-    if sys.stdout is None:  # closed by whoever started the command
+    if sys.stdout is None:  # the caller closed it
         return _fail(args.verb, "standard output is closed")
     try:
         code = int(importlib.import_module(VERBS[args.verb].module).run(args))
         sys.stdout.flush()
         return code
     except BrokenPipeError:
-        # What is left in the buffer would fail again when the interpreter flushes it at its end.
+        # The rest of the buffer would raise again when the interpreter flushes it on exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except KeyboardInterrupt:
@@ -57,12 +57,12 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
 
 
 def _verb_of(argv: Sequence[str]) -> Optional[str]:
-    """The verb, which must come first; None for --help and for what argparse is to complain about."""
+    """The verb, which must come first; None for --help and for arguments that argparse will refuse."""
     return argv[0] if argv and argv[0] in VERBS else None
 
 
 def _parser(verb: Optional[str]) -> argparse.ArgumentParser:
-    """All verbs with their help; only the one that is used knows its own arguments."""
+    """A parser with all verbs; only `verb` gets its own arguments."""
     parser = argparse.ArgumentParser(prog="fairseq-milk", description="Simultaneous translation with fairseq.")
     parser.add_argument("--version", action="version", version=f"fairseq-milk {__version__}")
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)

@@ -1,4 +1,4 @@
-"""fairseq-milk check: is this checkpoint, exported folder, or training that is about to begin, sound?"""
+"""fairseq-milk check: tests of a checkpoint, an exported folder, or a training before it starts."""
 
 import argparse
 import json
@@ -26,12 +26,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--train",
         nargs=argparse.REMAINDER,
         metavar="...",
-        help="instead of a checkpoint, and last: all arguments of a fairseq-train that has not been started",
+        help="instead of a checkpoint, as the last option: all arguments of a fairseq-train that is to be started",
     )
 
 
 def run(args: argparse.Namespace) -> int:
-    """0 if nothing failed, 1 if something did or cannot even be loaded; 2, as in every verb, for a wrong call."""
+    """The exit code: 0 if no check failed, 1 if one failed or loading did, 2 for wrong arguments."""
     check_call(args)
     only_warnings()
     begun = time.perf_counter()
@@ -56,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def found(args: argparse.Namespace) -> Iterator[Finding]:
-    """That nothing can be loaded is a finding, too, and the only one."""
+    """The findings, one after the other; a single one if loading fails."""
     try:
         if args.checkpoint is not None and os.path.isdir(args.checkpoint):
             yield from check_folder(args.checkpoint, args.data)
@@ -64,7 +64,7 @@ def found(args: argparse.Namespace) -> Iterator[Finding]:
         subject = load(args)
     except UserError as error:
         yield Finding("loading", FAIL, str(error))
-    except Exception as error:  # fairseq's own, of many kinds
+    except Exception as error:  # fairseq raises many types
         what = "the training" if args.train is not None else f"{args.checkpoint} with the data of {args.data}"
         yield Finding("loading", FAIL, f"{what} cannot be loaded: {reason(error)}")
     else:
@@ -91,7 +91,7 @@ def summary(findings: List[Finding]) -> str:
 
 
 def finite(value: Any) -> Any:
-    """JSON has neither infinity nor NaN: null instead."""
+    """The value with infinity and NaN replaced by None, since JSON has neither."""
     if isinstance(value, dict):
         return {key: finite(item) for key, item in value.items()}
     if isinstance(value, list):

@@ -4,8 +4,9 @@
     fairseq-milk compare sweep/results.csv milk-latency-weight=0.1 wait-k
     fairseq-milk compare a=a/generate-test.jsonl b=b/generate-test.jsonl a b
 
-A system by its name is the curve of all its settings, taken straight between its points; with its setting it is one
-point.  Of two points, BLEU and DAL are compared as they are.  Sentences are resampled, and seeds if there are several.
+A system given by its name is the curve through all its settings, with straight lines between the points; a system given
+with a setting is one point.  For two points, BLEU and DAL are compared directly.  Sentences are resampled, and seeds if
+there are several.
 """
 
 import argparse
@@ -32,10 +33,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = __doc__
     parser.add_argument("inputs", nargs="+", metavar="INPUT", help="as for fairseq-milk plot: tables, or NAME=FILE")
     parser.add_argument("systems", nargs=2, metavar="SYSTEM", help="for example: milk wait-k")
-    parser.add_argument("--subset", metavar="NAME", help="of the tables, the results on this data set, e.g. valid")
-    parser.add_argument("--measure", choices=QUALITIES, default="BLEU", help="what is compared (%(default)s)")
+    parser.add_argument("--subset", metavar="NAME", help="use the results on this data set, e.g. valid")
+    parser.add_argument("--measure", choices=QUALITIES, default="BLEU", help="the metric to compare (%(default)s)")
     parser.add_argument("--references", type=Path, metavar="FILE", help="the published text of the test set, instead "
-                        "of the references that fairseq-generate knew")  # fmt: skip
+                        "of the references that fairseq-generate had")  # fmt: skip
     add_resampling(parser)
 
 
@@ -59,7 +60,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def choose(systems: Sequence[System], name: str) -> List[System]:
-    """All settings of a system, or one of them."""
+    """All settings of the system of this name, or the one setting named."""
     found = [system for system in systems if name in (system.name, system.key, system.label)]
     if not found:
         known = ", ".join(dict.fromkeys(key for system in systems for key in (system.name, system.key)))
@@ -68,7 +69,7 @@ def choose(systems: Sequence[System], name: str) -> List[System]:
 
 
 class Reader:
-    """Reads the generations of the rows, and sees to it that they can be compared."""
+    """Reads and scores the generations of the rows, and checks that they can be compared."""
 
     def __init__(self, args: argparse.Namespace) -> None:
         self.references = args.references
@@ -94,7 +95,7 @@ class Reader:
             return
         ((other, known),) = self.first
         if [record.id for record in known.records] != [record.id for record in score.records]:
-            raise UserError(f"{_name(other)} and {_name(result)} are not of the same sentences")
+            raise UserError(f"{_name(other)} and {_name(result)} translate different sentences")
         if known.metrics != score.metrics:
             raise UserError(f"{_name(other)} and {_name(result)} were counted differently: their signatures differ")
         self._warn(check_comparable(known.texts, score.texts, (_name(other), _name(result))))
@@ -112,7 +113,7 @@ def _name(result: Result) -> str:
 
 
 def as_text(found: Comparison, args: argparse.Namespace) -> str:
-    """A Markdown table, and a sentence."""
+    """A Markdown table and a concluding sentence."""
     first, second = args.systems
     heading = [f"{first} - {second}", "DAL", f"{args.measure} (95 %)", "resamples above"]
     rows = [_row(difference.setting or first, difference) for difference in found.points]

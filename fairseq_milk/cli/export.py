@@ -11,7 +11,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("checkpoint", help="checkpoint of fairseq-train")
     parser.add_argument("--data", required=True, metavar="DIR", help="directory of fairseq-preprocess")
     parser.add_argument("--out", required=True, metavar="MODEL", help="the folder to write")
-    parser.add_argument("--int8", action="store_true", help="weights of the products as int8")
+    parser.add_argument("--int8", action="store_true", help="store the weight matrices as int8")
     parser.add_argument("--subset", default="valid", help="the data set to compare on (valid)")
     parser.add_argument("--sentences", type=int, default=100, metavar="N", help="sentences to compare on (100)")
     add_text_arguments(parser)

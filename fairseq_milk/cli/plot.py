@@ -18,12 +18,12 @@ from ..console.errors import UserError
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     kinds = parser.add_subparsers(dest="kind", metavar="KIND", required=True)
-    plane = _kind(kinds, "plane", "BLEU against latency: one curve a system, error bars, the Pareto front")
+    plane = _kind(kinds, "plane", "BLEU against latency: one curve per system, error bars, the Pareto front")
     plane.add_argument("--latency", choices=LATENCIES, default="dal", help="the horizontal axis (dal)")
     plane.add_argument("--quality", default="bleu", metavar="COLUMN", help="the vertical axis: bleu (the default), "
                        "chrf, or another column of the tables, such as exact")  # fmt: skip
-    plane.add_argument("--paper", choices=TEST_SETS, help="the paper's own curves, dashed")
-    schedule = _kind(kinds, "schedule", "one sentence: attention, the head and its way, systems side by side")
+    plane.add_argument("--paper", choices=TEST_SETS, help="also draw the paper's curves, dashed")
+    schedule = _kind(kinds, "schedule", "one sentence: attention and the path of the head, systems side by side")
     schedule.add_argument("--sentence", type=int, required=True, metavar="ID", help="the sentence, as in S-ID")
     _kind(kinds, "delays", "histogram of initial delays")
 
@@ -34,7 +34,7 @@ def _kind(
     parser = kinds.add_parser(name, help=help, description=help)
     add_inputs(parser)
     parser.add_argument("--out", required=True, metavar="FILE", help="the picture: .png, .svg or .pdf")
-    parser.add_argument("--title", default="", help="over the picture")
+    parser.add_argument("--title", default="", help="title of the picture")
     return parser
 
 
@@ -44,20 +44,20 @@ def add_inputs(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         metavar="INPUT",
         help="results.csv or results.json of fairseq-milk sweep, or generations (generate-<subset>.jsonl, logs): FILE "
-        "or NAME=FILE. The systems of a table are then called NAME/SYSTEM; of a generation NAME may be 'SYSTEM "
-        "SETTING', and generations of the same NAME are its seeds",
+        "or NAME=FILE. With NAME, the systems of a table are called NAME/SYSTEM; for a generation NAME may be 'SYSTEM "
+        "SETTING', and generations with the same NAME are its seeds",
     )
     parser.add_argument(
         "--subset",
         metavar="NAME",
-        help="of the tables, the results on this data set, e.g. valid (default: the one with most results in them)",
+        help="use the results on this data set, e.g. valid (default: the one with most results)",
     )
     parser.add_argument(
         "--show",
         nargs="+",
         metavar="NAME",
         help="only these systems, as the sweep names them: milk-latency-weight=0.1 (default: in a plane all; where "
-        "sentences are shown, all if they are few, else MILk and the other system nearest to it in lag)",
+        "sentences are shown, all if they are few, otherwise MILk and the other system closest to it in lag)",
     )
 
 
@@ -71,7 +71,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def check_out(out: str, suffixes: Sequence[str]) -> Path:
-    """Said before anything is computed."""
+    """The path of --out; a UserError, before anything is computed, if it cannot be written."""
     path = Path(out)
     if path.suffix[1:] not in suffixes:
         raise UserError(f"--out must end in {' or '.join('.' + suffix for suffix in suffixes)}, got {out}")

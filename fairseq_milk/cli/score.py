@@ -8,6 +8,7 @@ from typing import Any, Dict, List, NamedTuple, Optional
 
 import sacrebleu
 
+from ..console.errors import require
 from ..console.tables import text_table
 from ..scoring import CONVENTIONS, PAPER, Convention, Latency
 from ..scoring.bootstrap import RESAMPLES, SEED, difference
@@ -16,7 +17,7 @@ from ..scoring.latency import LENGTHS, UNITS
 from ..scoring.score import Metrics, Score, score_records
 from ..scoring.texts import check_comparable, published_references, read_references
 
-MOST_RESAMPLES = 10**6  # minutes
+MOST_RESAMPLES = 10**6  # takes minutes
 SHOWN = ("BLEU", "chrF", "DAL")  # with intervals
 
 
@@ -24,33 +25,36 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", help="log of fairseq-generate, or generate-<subset>.jsonl")
     parser.add_argument("file2", nargs="?", help="a second generation of the same sentences, compared with the first")
     parser.add_argument("--references", type=Path, metavar="FILE", help="the published text of the test set, instead "
-                        "of the references that fairseq-generate knew")  # fmt: skip
-    parser.add_argument("--convention", choices=CONVENTIONS, help="latency in this convention only")
-    parser.add_argument("--unit", choices=UNITS, help="what latency is counted in")
-    parser.add_argument("--eos", choices=("yes", "no"), help="whether EOS is a token, on both sides")
-    parser.add_argument("--length", choices=LENGTHS, help="the |y| of AP and AL (DAL: always the hypothesis)")
+                        "of the references that fairseq-generate had")  # fmt: skip
+    parser.add_argument("--convention", choices=CONVENTIONS, help="report latency in this convention only")
+    parser.add_argument("--unit", choices=UNITS, help="the unit of latency")
+    parser.add_argument("--eos", choices=("yes", "no"), help="whether EOS counts as a token, on both sides")
+    parser.add_argument("--length", choices=LENGTHS, help="the |y| of AP and AL (DAL always uses the hypothesis)")
     parser.add_argument("--tokenize", default="13a", choices=sacrebleu.BLEU.TOKENIZERS, help="sacreBLEU's tokenizer")
-    parser.add_argument("--lowercase", action="store_true", help="BLEU and chrF without case")
+    parser.add_argument("--lowercase", action="store_true", help="compute BLEU and chrF on lower-cased text")
     add_resampling(parser)
 
 
 def add_resampling(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--bootstrap", type=int, default=RESAMPLES, metavar="N", help="resamples (%(default)s); 0: no intervals"
+        "--bootstrap",
+        type=int,
+        default=RESAMPLES,
+        metavar="N",
+        help="number of resamples (%(default)s); 0: no intervals",
     )
-    parser.add_argument("--seed", type=int, default=SEED, help="of the resamples (%(default)s)")
+    parser.add_argument("--seed", type=int, default=SEED, help="seed of the resampling (%(default)s)")
     parser.add_argument("--json", action="store_true", help="machine-readable output")
 
 
 def check_resampling(args: argparse.Namespace) -> None:
-    if not 0 <= args.bootstrap <= MOST_RESAMPLES:
-        raise ValueError(f"--bootstrap must lie between 0 and {MOST_RESAMPLES}, got {args.bootstrap}")
-    if args.seed < 0:
-        raise ValueError(f"--seed must not be negative, got {args.seed}")
+    most = MOST_RESAMPLES
+    require(0 <= args.bootstrap <= most, "bootstrap", args.bootstrap, f"must lie between 0 and {most}")
+    require(args.seed >= 0, "seed", args.seed, "must not be negative")
 
 
 class Scored(NamedTuple):
-    """One file: its score, and its latency under each convention, one row each."""
+    """The score of one file, and one row per convention with its latency."""
 
     path: str
     score: Score
@@ -71,7 +75,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _chosen(args: argparse.Namespace) -> Optional[Convention]:
-    """The convention asked for, None if all are to be shown."""
+    """The convention of the options; None if none was given and all are shown."""
     changes: Dict[str, Any] = {"unit": args.unit, "length": args.length}
     changes["eos"] = None if args.eos is None else args.eos == "yes"
     changes = {key: value for key, value in changes.items() if value is not None}
@@ -85,7 +89,7 @@ def _name(convention: Convention) -> str:
 
 
 def _all_conventions() -> List[Convention]:
-    """The named ones first."""
+    """All conventions, the named ones first."""
     every = [Convention(unit, eos, length) for unit in UNITS for eos in (True, False) for length in LENGTHS]
     return [*CONVENTIONS.values(), *(convention for convention in every if not _name(convention))]
 
@@ -96,11 +100,11 @@ def _check_same_sentences(first: GenerateLog, second: GenerateLog) -> None:
     for a, b in zip(first.records, second.records):
         same_kind = (first.no_latency is None) == (second.no_latency is None)
         if a.id != b.id or (same_kind and list(a.source) != list(b.source)):
-            raise ValueError(f"{first.path} and {second.path} are not of the same sentences (see sentence {a.id})")
+            raise ValueError(f"{first.path} and {second.path} translate different sentences (see sentence {a.id})")
 
 
 def _score(log: GenerateLog, args: argparse.Namespace) -> Scored:
-    """A file without delays is scored for BLEU alone, unless a convention was asked for."""
+    """Score one file: without delays for BLEU alone, which is an error if a convention was given."""
     chosen, references = _chosen(args), _references(log, args.references)
     metrics = Metrics(chosen or PAPER, args.tokenize, args.lowercase)
     score = score_records(log.records, references, metrics, log.no_latency)
@@ -121,7 +125,7 @@ def _references(log: GenerateLog, path: Optional[Path]) -> Optional[List[str]]:
 
 
 def _row(score: Score, convention: Convention) -> Dict[str, Any]:
-    """Without figures where the convention needs references that are not there."""
+    """The row of a convention; without figures if it needs references that are missing."""
     row: Dict[str, Any] = {"convention": _name(convention), "signature": convention.signature()}
     if convention != score.metrics.convention:
         score = score_records(score.records, metrics=Metrics(convention))
@@ -148,7 +152,7 @@ def _file_report(file: Scored, args: argparse.Namespace) -> Dict[str, Any]:
 
 
 def _difference_report(first: Scored, second: Scored, args: argparse.Namespace) -> Dict[str, Any]:
-    """Second minus first, for what both files have."""
+    """Second minus first, for the metrics that both files have."""
     warning = check_comparable(first.score.texts, second.score.texts, (first.path, second.path))
     report: Dict[str, Any] = {}
     for name in SHOWN:
@@ -191,7 +195,7 @@ def _bounds(value: Dict[str, Any]) -> str:
 
 
 def _table(rows: List[Dict[str, Any]]) -> str:
-    """One line per convention; a dash where it needs references that are not there."""
+    """One line per convention; a dash where it needs references that are missing."""
     cells = [["", *Latency._fields, "skipped", "signature"]]
     for row in rows:
         figures = [f"{row[name]:.{3 if name == 'AP' else 2}f}" if name in row else "-" for name in Latency._fields]

@@ -1,4 +1,4 @@
-"""fairseq-milk serve: a page that translates while one types, and a WebSocket for other programs."""
+"""fairseq-milk serve: a web page that translates as text is typed, and a WebSocket for other programs."""
 
 import argparse
 import logging
@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Dict, List, Sequence
 
-from ..console.errors import UserError
+from ..console.errors import UserError, require
 from ..live import Translator, load
 from ..live.arguments import add_text_arguments, text_options
 
@@ -18,14 +18,28 @@ EXAMPLES = 12  # on the page
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("models", nargs="+", metavar="[NAME=]MODEL", help="folders of fairseq-milk export")
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on; 0.0.0.0: the network (%(default)s)")
-    parser.add_argument("--port", type=int, default=8000, help="0: any that is free (%(default)s)")
-    parser.add_argument("--examples", metavar="FILE", help=f"sentences for the page, one per line (at most {EXAMPLES})")
-    parser.add_argument("--threads", type=int, default=os.cpu_count() or 1, help="that compute (%(default)s)")
-    parser.add_argument("--sessions", type=int, default=256, help="connections at once (%(default)s)")
-    parser.add_argument("--sessions-per-client", type=int, default=32, help="from one address (%(default)s)")
-    parser.add_argument("--idle", type=float, default=300, metavar="SECONDS", help="closes a silent connection (300)")
-    parser.add_argument("--origin", action="append", default=[], metavar="URL", help="of the page behind a proxy")
-    parser.add_argument("--proxy", metavar="ADDRESS", help="believe X-Forwarded-For of a proxy at this address")
+    parser.add_argument("--port", type=int, default=8000, help="port to listen on; 0: any free port (%(default)s)")
+    parser.add_argument(
+        "--examples", metavar="FILE", help=f"example sentences for the page, one per line (at most {EXAMPLES})"
+    )
+    parser.add_argument(
+        "--threads", type=int, default=os.cpu_count() or 1, help="number of threads that translate (%(default)s)"
+    )
+    parser.add_argument("--sessions", type=int, default=256, help="maximum number of connections (%(default)s)")
+    parser.add_argument(
+        "--sessions-per-client", type=int, default=32, help="maximum number from one address (%(default)s)"
+    )
+    parser.add_argument(
+        "--idle",
+        type=float,
+        default=300,
+        metavar="SECONDS",
+        help="close a connection after this time without input (%(default)s)",
+    )
+    parser.add_argument(
+        "--origin", action="append", default=[], metavar="URL", help="address of the page, if it is behind a proxy"
+    )
+    parser.add_argument("--proxy", metavar="ADDRESS", help="trust X-Forwarded-For from a proxy at this address")
     parser.add_argument("--data", metavar="DIR", help="for checkpoints: directory of fairseq-preprocess")
     add_text_arguments(parser)
 
@@ -41,8 +55,7 @@ def run(args: argparse.Namespace) -> int:
 
     logging.getLogger().setLevel(logging.WARNING)
     for option in ("threads", "sessions", "sessions_per_client", "idle"):
-        if not getattr(args, option) > 0:
-            raise UserError(f"--{option.replace('_', '-')} must be above 0, got {getattr(args, option)}")
+        require(getattr(args, option) > 0, option, getattr(args, option), "must be above 0")
     limits = Limits(args.sessions, args.sessions_per_client, args.idle)
     address = Address(args.host, args.port, args.origin, args.proxy)
     access = address.access()
@@ -62,7 +75,7 @@ def announce(url: str, local: bool, models: Dict[str, Translator]) -> None:
 
 
 def load_models(args: argparse.Namespace) -> Dict[str, Translator]:
-    """By name, in the order of the command line."""
+    """The models by name, in the order of the command line."""
     paths = name_models(args.models)
     text = text_options(args)
     models = {name: load(path, None if os.path.isdir(path) else args.data, text) for name, path in paths.items()}
@@ -74,7 +87,7 @@ def load_models(args: argparse.Namespace) -> Dict[str, Translator]:
 
 
 def name_models(arguments: Sequence[str]) -> Dict[str, str]:
-    """Paths by name: NAME=PATH, else the name of the folder (of a checkpoint: of the folder that it is in).
+    """Paths by name: that of NAME=PATH, otherwise the name of the folder (for a checkpoint, of its parent folder).
 
     >>> name_models(["demo/milk", "fast=demo/wait/checkpoint_best.pt"])
     {'milk': 'demo/milk', 'fast': 'demo/wait/checkpoint_best.pt'}
@@ -92,7 +105,7 @@ def name_models(arguments: Sequence[str]) -> Dict[str, str]:
 
 
 def read_examples(path: str, words: int) -> List[str]:
-    """The first lines that are sentences."""
+    """The first lines that are neither empty nor too long."""
     try:
         lines = Path(path).read_text(encoding="utf-8").splitlines()
     except UnicodeDecodeError as error:

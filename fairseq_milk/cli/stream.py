@@ -1,4 +1,4 @@
-"""fairseq-milk stream: words from standard input, translated while they arrive."""
+"""fairseq-milk stream: translates words from standard input as they arrive."""
 
 import argparse
 import sys
@@ -16,13 +16,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--data", metavar="DIR", help="for a checkpoint: directory of fairseq-preprocess")
     add_text_arguments(parser)
     add_knob_arguments(parser)
-    parser.add_argument("--device", default="cpu", help="for a checkpoint: where torch computes, e.g. cuda (cpu)")
+    parser.add_argument("--device", default="cpu", help="for a checkpoint: torch device, e.g. cuda (cpu)")
     parser.add_argument("--verbose", action="store_true", help="show every READ and WRITE on standard error")
-    parser.add_argument("--json", action="store_true", help="a line of JSON for every READ and WRITE, with its time")
+    parser.add_argument("--json", action="store_true", help="write one line of JSON per READ and WRITE, with its time")
 
 
 def run(args: argparse.Namespace) -> int:
-    """On a terminal a screen to type on; else text from a pipe, or a file, to text or JSON."""
+    """Translate interactively on a terminal; otherwise from a pipe or file to text or JSON."""
     only_warnings()
     knobs = knob_arguments(args)
     if sys.stdin is None:

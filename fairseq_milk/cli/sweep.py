@@ -1,4 +1,4 @@
-"""fairseq-milk sweep: train and decode the systems of a file over their grids, and keep the table up to date."""
+"""fairseq-milk sweep: trains and decodes the systems of a file over their grids, and updates the table of results."""
 
 import argparse
 import os
@@ -6,7 +6,7 @@ import shlex
 from pathlib import Path
 from typing import List, Sequence
 
-from ..console.errors import RunError, UserError
+from ..console.errors import RunError, UserError, require
 from ..console.exit_codes import exit_code
 from ..console.files import write_atomically
 from ..console.processes import command
@@ -25,12 +25,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.description = __doc__
     parser.epilog = spec_file.__doc__
-    parser.add_argument("file", type=Path, help="the sweep, a YAML file (see below)")
-    parser.add_argument("--out", type=Path, help="folder for everything (default: the sweep's name, beside the file)")
-    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="runs at once (1)")
-    parser.add_argument("--only", nargs="+", default=[], metavar="PATTERN", help="runs or systems, e.g. 'milk-*' soft")
-    parser.add_argument("--dry-run", action="store_true", help="print the commands of what is missing, to run by hand")
-    parser.add_argument("--slurm", type=Path, metavar="FILE", help="write a SLURM array of what is missing")
+    parser.add_argument("file", type=Path, help="YAML file that describes the sweep (see below)")
+    parser.add_argument("--out", type=Path, help="output folder (default: the sweep's name, beside the file)")
+    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="number of parallel runs (1)")
+    parser.add_argument(
+        "--only", nargs="+", default=[], metavar="PATTERN", help="only these runs or systems, e.g. 'milk-*' soft"
+    )
+    parser.add_argument("--dry-run", action="store_true", help="print the commands of the missing runs")
+    parser.add_argument("--slurm", type=Path, metavar="FILE", help="write a SLURM array job of the missing runs")
     parser.add_argument("--retrain", action="store_true", help="replace models that were trained with other settings")
 
 
@@ -39,9 +41,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def sweep(args: argparse.Namespace) -> int:
-    """0 if all is complete, 1 if a run failed."""
-    if args.jobs < 1:
-        raise UserError(f"--jobs must be at least 1, got {args.jobs}")
+    """The exit code: 0 if all runs are complete, 1 if one failed."""
+    require(args.jobs >= 1, "jobs", args.jobs, "must be at least 1")
     spec = read_spec(args.file)
     check_options(spec)
     out = Path(os.path.abspath(args.out or spec.path.parent / spec.name))
@@ -58,7 +59,7 @@ def sweep(args: argparse.Namespace) -> int:
 
 
 def complete(runs: Sequence[Run], chosen: Sequence[Run], out: Path, jobs: int) -> int:
-    """Run what is missing among the chosen; the table is of all."""
+    """Run what is missing among the chosen runs; the table has all complete runs."""
     line = Line()
     failed = run_all(chosen, jobs, line, finished=lambda run: keep_table(runs, out, line))
     results = update_table(runs, out)
@@ -70,7 +71,7 @@ def complete(runs: Sequence[Run], chosen: Sequence[Run], out: Path, jobs: int) -
 
 
 def keep_table(runs: Sequence[Run], out: Path, line: Line) -> None:
-    """After each run; what goes wrong here must not end the others, and comes up again at the end."""
+    """Update the table after a run.  An error does not stop the other runs; it is raised again at the end."""
     try:
         update_table(runs, out)
     except (OSError, RunError) as error:
@@ -78,7 +79,7 @@ def keep_table(runs: Sequence[Run], out: Path, line: Line) -> None:
 
 
 def refuse_other_trainings(chosen: Sequence[Run]) -> None:
-    """Nobody loses a trained model because of a slip in the file."""
+    """Raise a UserError if a run would replace a model that was trained with other settings."""
     other: List[str] = []
     for run in with_predecessors(chosen):
         problem = "" if run.is_complete() else run.other_training()
@@ -86,7 +87,7 @@ def refuse_other_trainings(chosen: Sequence[Run]) -> None:
     if other:
         raise UserError(
             f"there are models that were trained with other settings: {'; '.join(other)}; "
-            "give --retrain to train them anew, or another --out"
+            "give --retrain to train them again, or another --out"
         )
 
 

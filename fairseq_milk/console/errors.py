@@ -3,15 +3,15 @@
 from typing import Any, Mapping, Optional
 from unicodedata import category
 
-TURNS = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"  # the direction of the text that follows
-LARGEST = 2**31 - 1  # of any number that is an option: whole numbers and their sums then fit every tensor
+TURNS = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"  # control characters that set the direction of text
+LARGEST = 2**31 - 1  # largest value of a numeric option: integers and their sums then fit into any tensor
 
 
 class UserError(ValueError):
     """Bad input, described in one sentence that names the option, file or line.
 
-    Every command prints that sentence instead of a traceback (`console.uncaught`); in Python it is an exception like
-    others.  What it quotes from a file cannot control the terminal: see `printable`.
+    Every command prints that sentence instead of a traceback (`console.uncaught`); in Python it is an ordinary
+    exception.  Control characters that it quotes from a file are escaped: see `printable`.
     """
 
     def __init__(self, sentence: str) -> None:
@@ -19,7 +19,7 @@ class UserError(ValueError):
 
 
 def printable(text: str) -> str:
-    """The text with escapes, such as \\x1b and \\n, for what would control a terminal or turn the text around."""
+    """The text with control and direction characters replaced by escapes such as \\x1b and \\n."""
     return "".join(c.encode("unicode_escape").decode("ascii") if _controls(c) else c for c in text)
 
 
@@ -28,24 +28,24 @@ def _controls(character: str) -> bool:
 
 
 class RunError(Exception):
-    """One sentence for the user, perhaps below the end of a log."""
+    """A run failed: one sentence for the user, possibly preceded by the end of a log."""
 
 
 def require(condition: bool, option: str, value: object, what: str) -> None:
-    """UserError that --option `what`, unless the condition holds."""
+    """Raise a UserError `--option what, got value` unless the condition holds."""
     if not condition:
         raise UserError(f"--{option.replace('_', '-')} {what}, got {value}")
 
 
 def check_numbers(options: Mapping[str, Any]) -> None:
-    """Refuse what is not a number, or is one that nothing could be computed with, by the name of its option."""
+    """Raise a UserError for an option whose number is NaN, infinite or too large to compute with."""
     for option, value in options.items():
         if isinstance(value, (int, float)):
             require(abs(value) <= LARGEST, option, value, f"must lie between -{LARGEST} and {LARGEST}")
 
 
 def system_error(error: BaseException) -> str:
-    """The operating system's word for it, which torch buries under its own."""
+    """The message of the OSError that caused an error, which torch wraps in its own; else the error's first line."""
     cause: Optional[BaseException] = error
     while cause is not None:
         if isinstance(cause, OSError) and cause.strerror:
@@ -55,8 +55,10 @@ def system_error(error: BaseException) -> str:
 
 
 def first_line(error: BaseException) -> str:
+    """The first line of the message, or the name of the exception if it has none."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0]
 
 
 def reason(error: BaseException) -> str:
+    """The name of the exception and the first line of its message."""
     return f"{type(error).__name__} {first_line(error)}"

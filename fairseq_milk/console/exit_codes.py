@@ -1,4 +1,4 @@
-"""How a command ends: the exit code, and one sentence for what went wrong."""
+"""The exit code of a command, and the sentence that it prints when it fails."""
 
 import signal
 import sys
@@ -8,7 +8,7 @@ from .errors import RunError
 
 
 def exit_code(name: str, body: Callable[[], int]) -> int:
-    """What body returns; what goes wrong ends with one sentence and 2, and SIGTERM is as good as Ctrl-C."""
+    """The value that body returns; 2 after an error, which is printed as one sentence; 130 after Ctrl-C or SIGTERM."""
     before = signal.signal(signal.SIGTERM, _interrupt)
     try:
         return body()
@@ -19,7 +19,7 @@ def exit_code(name: str, body: Callable[[], int]) -> int:
     except OSError as error:
         print(f"{name}: {error.filename}: {error.strerror}" if error.filename else f"{name}: {error}", file=sys.stderr)
     except KeyboardInterrupt:
-        print(f"{name}: interrupted; run it again to go on", file=sys.stderr)
+        print(f"{name}: interrupted; run it again to continue", file=sys.stderr)
         return 130
     finally:
         signal.signal(signal.SIGTERM, before)

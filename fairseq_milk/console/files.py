@@ -1,4 +1,4 @@
-"""Files that are whole or not there."""
+"""Writing files atomically, and reading them with errors for the user."""
 
 import hashlib
 import json
@@ -10,7 +10,7 @@ from .errors import UserError
 
 
 def write_atomically(path: Union[str, Path], content: Union[str, bytes]) -> None:
-    """Whoever is killed on the way leaves the old file as it was, and at most a .partial beside it.  Text in UTF-8."""
+    """Write to a temporary file and rename it, so that an interruption leaves the old file.  Text is UTF-8."""
     partial = f"{path}.partial"
     try:
         with open(partial, "wb") as file:
@@ -23,15 +23,21 @@ def write_atomically(path: Union[str, Path], content: Union[str, bytes]) -> None
 
 
 def read_json(path: Union[str, Path]) -> Any:
-    """None if there is no such file, or nothing that can be read in it."""
+    """The content of a JSON file; None if it does not exist or is not JSON."""
     try:
         return json.loads(Path(path).read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
         return None
 
 
+def refuse_endless(path: Union[str, Path]) -> None:
+    """Raise a UserError for a device or a pipe, also behind a link.  What does not exist is left to the reader."""
+    if os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path)):
+        raise UserError(f"{path} is not a regular file")
+
+
 def require_text(path: Union[str, Path], option: str) -> None:
-    """UserError unless the file that `option` names can be read and is UTF-8, with the line that is not."""
+    """Raise a UserError if the file given to `option` cannot be read or has a line that is not UTF-8."""
     number = 0
     try:
         with open(path, "rb") as file:
@@ -45,4 +51,5 @@ def require_text(path: Union[str, Path], option: str) -> None:
 
 
 def digest(value: Any) -> str:
+    """The first ten hexadecimal digits of the SHA-256 of a JSON value."""
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:10]

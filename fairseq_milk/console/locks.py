@@ -1,6 +1,6 @@
-"""Locks between processes, as files: free as soon as their last holder ends, however that happens.
+"""Locks between processes, as files.  The operating system releases a lock when its last holder ends.
 
-Written with `flock` instead of the package filelock because the commands of a sweep inherit the lock of their run.
+`flock` and not the package filelock: the commands of a sweep inherit the open file, and with it the lock of their run.
 """
 
 import fcntl
@@ -12,9 +12,9 @@ from .errors import RunError
 
 
 def try_lock(path: Path) -> Optional[IO[str]]:
-    """The open file that holds the lock until it is closed, here and in every process that inherits it.
+    """The open file that holds the lock until it is closed here and in every process that inherits it.
 
-    None if another process has it.
+    None if another process holds the lock.
     """
     file = open(path, "w")
     try:
@@ -30,7 +30,7 @@ def try_lock(path: Path) -> Optional[IO[str]]:
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Wait for the lock and hold it in the block."""
+    """Wait for the lock and hold it during the block."""
     with open(path, "w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield

@@ -1,4 +1,4 @@
-"""Finding, starting and ending other commands."""
+"""Finding, starting and stopping other commands."""
 
 import ctypes
 import os
@@ -12,12 +12,12 @@ from typing import Callable, Optional, Sequence
 
 from .errors import RunError
 
-Process = subprocess.Popen  # of bytes
-PR_SET_PDEATHSIG = 1  # of Linux' prctl
+Process = subprocess.Popen
+PR_SET_PDEATHSIG = 1  # from Linux's <sys/prctl.h>
 
 
 def command(name: str) -> str:
-    """The command beside this Python, or on the PATH."""
+    """The path of a command, from the folder of this Python or from the PATH."""
     found = shutil.which(name, path=os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")]))
     if found is None:
         raise RunError(f"there is no command {name}: run scripts/setup.sh first")
@@ -25,6 +25,7 @@ def command(name: str) -> str:
 
 
 def shell_line(words: Sequence[str]) -> str:
+    """The command quoted for a shell."""
     return " ".join(map(shlex.quote, words))
 
 
@@ -35,10 +36,10 @@ def start(
     keep_open: Sequence[int] = (),
     folder: Optional[Path] = None,
 ) -> "Process[bytes]":
-    """Start a command in a group of its own: Ctrl-C reaches us alone, and we end it; if we are killed, so is it.
+    """Start a command in its own process group, so that Ctrl-C does not reach it; it is killed if this process ends.
 
-    threads: for each of several that run at once, whose threads would fight for the cores otherwise; None: its default.
-    folder: where it runs, if not here.
+    log: its output is appended here.  threads: the number of threads of the command, for several that run at once;
+    None: its default.  keep_open: file descriptors that it inherits.  folder: its working directory.
     """
     limits = {} if threads is None else {"OMP_NUM_THREADS": str(threads), "MKL_NUM_THREADS": str(threads)}
     with open(log, "ab") as file:
@@ -55,21 +56,21 @@ def start(
 
 
 def _dies_with_us() -> Optional[Callable[[], None]]:
-    """For the new process: be killed when its parent ends in whatever way.  Only Linux has this."""
+    """A function that makes the new process be killed when its parent ends; None where the system is not Linux."""
     if sys.platform != "linux":
         return None
     prctl, parent = ctypes.CDLL(None).prctl, os.getpid()
 
     def ask() -> None:
         prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
-        if os.getppid() != parent:  # it has ended already
+        if os.getppid() != parent:  # the parent has ended already
             os._exit(1)
 
     return ask
 
 
 def stop(process: "Process[bytes]") -> None:
-    """End a command and what it started."""
+    """Terminate a command and the processes that it started."""
     for sign in (signal.SIGTERM, signal.SIGKILL):
         if process.poll() is not None:
             return
@@ -81,7 +82,7 @@ def stop(process: "Process[bytes]") -> None:
 
 
 def check(words: Sequence[str], code: int, log: Path, name: str = "") -> None:
-    """RunError with the end of the log if the exit code is not 0."""
+    """Raise a RunError with the end of the log if the exit code is not 0."""
     if code == 0:
         return
     lines = log.read_text(encoding="utf-8", errors="replace").splitlines()[-12:]

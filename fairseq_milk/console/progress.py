@@ -1,6 +1,6 @@
-"""Status lines on a terminal that are kept up to date, and their plain form in a log.
+"""Status lines that are updated in place on a terminal, and written every ten seconds to a log.
 
-Not tqdm's bars: each line is a sentence about one of several jobs, and a log gets one line every ten seconds.
+Not tqdm: a status is a sentence about one of several jobs, which has no count to draw a bar for.
 """
 
 import shutil
@@ -8,17 +8,17 @@ import sys
 import time
 from typing import List, Optional, TextIO
 
-PERIOD = {True: 0.5, False: 10.0}  # seconds between two lines, on a terminal and elsewhere
+PERIOD = {True: 0.5, False: 10.0}  # seconds between updates, on a terminal and elsewhere
 
 
 class Line:
-    """On a terminal a line for each part, written over the last ones; elsewhere one for all every ten seconds."""
+    """On a terminal one line per part, overwritten by the next update; elsewhere one line for all parts."""
 
     def __init__(self, stream: Optional[TextIO] = None) -> None:
         self.stream = sys.stdout if stream is None else stream
         self.terminal = self.stream.isatty()
         self.shown_at = -1e9
-        self.shown = 0  # lines on the terminal
+        self.shown = 0  # number of lines on the terminal
 
     def show(self, parts: List[str]) -> None:
         now = time.monotonic()
@@ -34,7 +34,7 @@ class Line:
         self.stream.flush()
 
     def say(self, text: str) -> None:
-        """A line that stays."""
+        """Print a line that is not overwritten."""
         self.clear()
         self.stream.write(text + "\n")
         self.stream.flush()

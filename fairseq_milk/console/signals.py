@@ -1,4 +1,4 @@
-"""Signals that wait for the end of a block."""
+"""Deferring signals to the end of a block."""
 
 import signal
 from contextlib import contextmanager
@@ -7,7 +7,7 @@ from typing import Iterator, List
 
 @contextmanager
 def signals_deferred() -> Iterator[None]:
-    """Ctrl-C and SIGTERM wait until the end of the block: a command that is started in it is known to be there."""
+    """Ctrl-C and SIGTERM take effect after the block, so that a command started in it is always registered."""
     pending: List[int] = []
     signals = (signal.SIGINT, signal.SIGTERM)
     before = [signal.signal(number, lambda number, frame: pending.append(number)) for number in signals]

@@ -13,7 +13,7 @@ Cells = Sequence[Sequence[str]]
 
 
 def text_table(cells: Cells, last: str = "right") -> str:
-    """For the terminal.  last: the side of the last column, 'left' if it holds text."""
+    """A table for the terminal.  last: alignment of the last column, 'left' if it holds text."""
     heading, *rows = cells
     sides = ["left", *["right"] * (len(heading) - 2), last][: len(heading)]
     table: str = tabulate.tabulate(rows, heading, disable_numparse=True, colalign=sides if rows else None)
@@ -21,6 +21,6 @@ def text_table(cells: Cells, last: str = "right") -> str:
 
 
 def markdown_table(cells: Cells) -> str:
-    """For a document.  Not padded, as tabulate would do it: a figure that changes then changes one line."""
+    """A table in Markdown.  Cells are not padded, so that a changed number changes one line of the file."""
     rule = ["---", *["---:"] * (len(cells[0]) - 1)]
     return "\n".join("| " + " | ".join(row) + " |" for row in (cells[0], rule, *cells[1:]))

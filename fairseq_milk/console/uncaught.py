@@ -1,6 +1,6 @@
-"""What is printed when an exception ends the process: the sentence of a `UserError` in a command of others.
+"""Printing an uncaught `UserError` as one sentence, in commands that are not ours.
 
-`fairseq-milk` catches its errors itself (`fairseq_milk.cli`).  In `fairseq-train` or `simuleval` nobody does.
+`fairseq-milk` catches its errors itself (`fairseq_milk.cli`); `fairseq-train` and `simuleval` do not.
 """
 
 import sys
@@ -22,7 +22,7 @@ def is_command(*prefixes: str) -> bool:
 
 
 def print_user_errors() -> None:
-    """From here on an uncaught `UserError` ends this process with its sentence instead of a traceback, and with 1."""
+    """Install an exception hook that prints the sentence of an uncaught `UserError` instead of a traceback."""
     if not isinstance(sys.excepthook, _SentenceHook):
         sys.excepthook = _SentenceHook(sys.excepthook)
 
@@ -40,7 +40,7 @@ class _SentenceHook:
 
 
 def sentence_of(error: BaseException) -> Optional[str]:
-    """The sentence of a `UserError`, also of one that a process of torch's `spawn` has ended with; None for others."""
+    """The sentence of a `UserError`, also of one raised in a process of torch's `spawn`; None for other errors."""
     if isinstance(error, UserError):
         return str(error)
     last = (str(error).strip().splitlines() or [""])[-1]

@@ -1,4 +1,4 @@
-"""Which fairseq_milk made a result."""
+"""The version of fairseq_milk that is recorded with results."""
 
 import subprocess
 from functools import cache
@@ -11,9 +11,9 @@ HERE = Path(__file__).resolve().parent
 
 @cache
 def source_version() -> str:
-    """The version, and the commit if it runs from its repository: 0.1.0+2f9ae97c1b2d, with -dirty if it was changed."""
+    """The version, with the commit if run from a clone: 0.1.0+2f9ae97c1b2d, and -dirty if files were changed."""
     try:
-        _git("ls-files", "--error-unmatch", Path(__file__).name)  # else it is somebody else's repository
+        _git("ls-files", "--error-unmatch", Path(__file__).name)  # fails if the repository is another one
         return f"{__version__}+{_git('describe', '--always', '--dirty', '--abbrev=12', '--exclude=*')}"
     except (OSError, subprocess.SubprocessError):
         return __version__

@@ -1,4 +1,4 @@
-"""The criterion of the paper."""
+"""The training criterion of the paper."""
 
 from .latency_augmented import LatencyAugmentedCriterion
 

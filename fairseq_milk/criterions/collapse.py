@@ -1,4 +1,4 @@
-"""Says so, once and in plain words, when the schedule degenerates in training."""
+"""Warns once when the schedule collapses during training."""
 
 import logging
 import math
@@ -8,14 +8,14 @@ import torch.distributed as dist
 
 logger = logging.getLogger(__name__)
 
-# Updates for which a symptom must have lasted: in training, and in validation, whose hard schedule reads everything
-# while a head is still undecided.  In a short run it is a share of its updates.
+# Updates for which a symptom must last before the warning, in training and in validation, and their largest shares of a
+# short run.  Validation has more patience: its hard schedule reads everything while a head is still undecided.
 PATIENCE, HARD_PATIENCE = 500, 2000
 SHARE, HARD_SHARE = 0.2, 0.5
 LEAST = 20
-WAITS = 0.99  # share of target tokens before which the whole source is read, above which a head only waits
-HURRIES = 0.9  # share of target tokens, EOS aside, after the first source token, above which a head only hurries
-HARD_HURRIES = 0.75  # the same of a hard schedule, as in scoring.collapse: all quartiles of its delays are then 1
+WAITS = 0.99  # collapsed if more than this share of the target tokens is written after the whole source
+HURRIES = 0.9  # collapsed if more than this share of the target tokens without EOS is written after one source token
+HARD_HURRIES = 0.75  # the same for a hard schedule, as in scoring.collapse
 REMEDIES = {
     "waits": "raise --latency-weight, --noise or --energy-bias",
     "hurries": "lower --latency-weight, start it later (--latency-after, --latency-ramp) or lower --energy-bias",
@@ -23,10 +23,10 @@ REMEDIES = {
 
 
 class CollapseAlarm:
-    """Watches the sums that the criterion logs, of every update and of every batch of validation.
+    """Watches the sums that the criterion logs for every update and every batch of validation.
 
-    Validation counts by itself: its schedule is hard, and pre-sigmoid noise hides in training what will be decoded.
-    The first signs are figures in the log: `last_mass` near 1, `first_mass` near 1.
+    Training and validation are counted separately: the schedule of validation is hard, and noise can hide the collapse
+    in training.  Early signs in the log are `last_mass` or `first_mass` near 1.
     """
 
     names = ("loss", "ntokens", "nsentences", "latency_weight", "last_mass", "first_mass", "training", "learned")
@@ -35,14 +35,14 @@ class CollapseAlarm:
         self.reset()
 
     def reset(self, max_update: int = 0) -> None:
-        """A new training of `max_update` updates begins; 0: of any length."""
+        """Reset for a training of `max_update` updates; 0: of unknown length."""
         self.patience, self.hard_patience = PATIENCE, HARD_PATIENCE
         if max_update > 0:
             self.patience = min(PATIENCE, max(LEAST, int(SHARE * max_update)))
             self.hard_patience = min(HARD_PATIENCE, max(LEAST, int(HARD_SHARE * max_update)))
         self.updates = 0
         self.pressed = False  # lambda > 0 in the last update
-        self.well: Dict[Tuple[str, bool], int] = {}  # when a symptom was last absent
+        self.well: Dict[Tuple[str, bool], int] = {}  # update at which a symptom was last absent
         self.said: Set[str] = set()
 
     def watch(self, total: Dict[str, float]) -> None:
@@ -51,7 +51,7 @@ class CollapseAlarm:
             self.updates += 1
             self.pressed = total["latency_weight"] > 0
         if not math.isfinite(total["loss"]):
-            self._say("the loss is not a number: lower --lr, or use --optimizer rnmt_adam, which rejects such steps")
+            self._say("the loss is not finite: lower --lr, or use --optimizer rnmt_adam, which rejects such steps")
             return
         for name, present in self._symptoms(total).items():
             if not present:
@@ -61,7 +61,7 @@ class CollapseAlarm:
 
     def _symptoms(self, total: Dict[str, float]) -> Dict[str, bool]:
         tokens, learned = max(total["ntokens"], 1.0), total["learned"] > 0
-        words = max(total["ntokens"] - total["nsentences"], 1.0)  # without EOS, which has good reason to wait
+        words = max(total["ntokens"] - total["nsentences"], 1.0)  # without EOS
         first = total["first_mass"] / words
         return {
             "waits": learned and self.pressed and total["last_mass"] / tokens > WAITS,

@@ -1,12 +1,13 @@
-"""The paper's objective (section 3.3): for every sentence, its label-smoothed NLL and what its delays cost.
+"""The paper's objective (section 3.3): the label-smoothed NLL of every sentence plus the cost of its delays.
 
     L = sum_(x,y)  -log p(y|x)  +  lambda C(g)
 
-Both terms are sums over sentences, so their ratio depends neither on the batch size, --update-freq, --sentence-avg and
-padding, nor on the number of workers.  In evaluation the schedule is hard: `valid_loss` is the loss of the system that
-will be decoded.
+Both terms are sums over sentences, so their ratio does not depend on the batch size, --update-freq, --sentence-avg,
+padding or the number of workers.  In evaluation the schedule is hard: `valid_loss` is the loss of the system that is
+decoded.
 """
 
+import logging
 import math
 from dataclasses import dataclass, field
 from typing import Any, Dict, Iterable, List, Tuple
@@ -19,7 +20,6 @@ from fairseq.criterions.label_smoothed_cross_entropy import (
 )
 from fairseq.dataclass import ChoiceEnum
 from fairseq.logging import metrics
-from omegaconf.errors import OmegaConfBaseException
 from torch import Tensor
 
 from ..console.errors import UserError, check_numbers, require
@@ -33,13 +33,15 @@ from ..functional import (
 )
 from ..functional.heads import delay_variance, weighted_delay
 from ..functional.output_loss import label_smoothed_nll
+from ..host.training_length import check_threshold, in_updates, length_of_run
 from .collapse import ALARM
 
+logger = logging.getLogger(__name__)
 NAME = "latency_augmented_label_smoothed_cross_entropy"
-HEAD_LATENCIES = {"weighted": weighted_delay, "maximum": None}  # None: by the distribution of the last stop
+HEAD_LATENCIES = {"weighted": weighted_delay, "maximum": None}  # None: the expected delay of the last head to stop
 LATENCIES = {"dal": differentiable_average_lagging, "ap": average_proportion}
-A_SENTENCE = ("ap", "dal")  # logged as a mean over sentences
-A_TOKEN = ("certainty", "last_mass")  # logged as a mean over target tokens
+PER_SENTENCE = ("ap", "dal")  # logged as a mean over sentences
+PER_TOKEN = ("certainty", "last_mass")  # logged as a mean over target tokens
 
 
 @dataclass
@@ -49,26 +51,33 @@ class LatencyAugmentedConfig(LabelSmoothedCrossEntropyCriterionConfig):
     )
     latency_weight: float = field(default=0.0, metadata={"help": "lambda, the weight of the latency term"})
     latency_metric: ChoiceEnum(list(LATENCIES)) = field(  # type: ignore[valid-type]
-        default="dal", metadata={"help": "C, what the delays cost"}
+        default="dal", metadata={"help": "C, the metric of the delays"}
     )
-    latency_after: int = field(default=0, metadata={"help": "updates before the latency term is switched on"})
-    latency_ramp: int = field(
-        default=0, metadata={"help": "updates over which lambda then grows linearly to its value; 0: at once"}
+    latency_after: float = field(
+        default=0.3,
+        metadata={"help": "updates before the latency term is switched on, or below 1 a share of --max-update"},
+    )
+    latency_ramp: float = field(
+        default=0.05,
+        metadata={
+            "help": "updates over which lambda then grows linearly to its value, or below 1 a share of --max-update; "
+            "0: at once"
+        },
     )
     head_latency: ChoiceEnum(list(HEAD_LATENCIES)) = field(  # type: ignore[valid-type]
         default="weighted",
         metadata={
-            "help": "the delay of a token with several schedules: weighted, the average in which slow heads weigh most "
+            "help": "the delay of a token with several schedules: weighted, an average that favours slow ones "
             "(Ma et al. 2020), or maximum, the expected delay of the head that stops last"
         },
     )
     head_variance_weight: float = field(
         default=0.0,
-        metadata={"help": "weight of the variance of the delays of several schedules (Ma et al. 2020), per sentence"},
+        metadata={"help": "weight of the variance of the delays of several schedules (Ma et al. 2020)"},
     )
 
 
-# fairseq has a criterion of this name that needs a SimulEval of before 2022 and cannot train the schedule
+# fairseq has a criterion of this name, which needs a SimulEval from before 2022 and cannot train the schedule
 CRITERION_REGISTRY.pop(NAME, None)
 
 
@@ -83,8 +92,8 @@ class LatencyAugmentedCriterion(LabelSmoothedCrossEntropyCriterion):
         report_accuracy: bool = False,
         latency_weight: float = 0.0,
         latency_metric: str = "dal",
-        latency_after: int = 0,
-        latency_ramp: int = 0,
+        latency_after: float = 0,
+        latency_ramp: float = 0,
         head_latency: str = "weighted",
         head_variance_weight: float = 0.0,
     ) -> None:
@@ -92,19 +101,25 @@ class LatencyAugmentedCriterion(LabelSmoothedCrossEntropyCriterion):
         positive = 0 <= latency_weight < float("inf")
         require(positive, "latency_weight", latency_weight, "must be 0 or a positive number")
         require(0 <= label_smoothing < 1, "label_smoothing", label_smoothing, "must be at least 0 and below 1")
-        updates = {"latency_after": latency_after, "latency_ramp": latency_ramp}
-        for option, value in updates.items():
-            require(value >= 0, option, value, "must be 0 or a number of updates")
+        thresholds = {"latency_after": latency_after, "latency_ramp": latency_ramp}
+        for option, value in thresholds.items():
+            check_threshold(option, value)
         require(ignore_prefix_size >= 0, "ignore_prefix_size", ignore_prefix_size, "must be 0 or a number of tokens")
-        check_numbers({**updates, "latency_weight": latency_weight, "ignore_prefix_size": ignore_prefix_size})
+        check_numbers({**thresholds, "latency_weight": latency_weight, "ignore_prefix_size": ignore_prefix_size})
         variance = head_variance_weight
         require(0 <= variance < float("inf"), "head_variance_weight", variance, "must be 0 or a positive number")
-        ALARM.reset(length_of_run(task))
+        length = length_of_run(task)
+        ALARM.reset(length)
         self.head_latency, self.head_variance_weight = HEAD_LATENCIES[str(head_latency)], variance
         self.latency_weight = latency_weight
         self.latency_cost = LATENCIES[str(latency_metric)]
-        self.latency_after = latency_after
-        self.latency_ramp = latency_ramp
+        self.latency_after, self.latency_ramp = (in_updates(value, length) for value in thresholds.values())
+        if latency_weight > 0 and 0 < latency_after < 1 and length == 0:
+            logger.warning(
+                f"--latency-after {latency_after} is a share of --max-update, which is not given: the latency term "
+                "starts with the first update, before the model has learned to look at the source. Give --max-update, "
+                "or --latency-after as a number of updates"
+            )
 
     def current_weight(self, num_updates: int) -> float:
         """lambda at this update: 0 until `latency_after`, then a linear ramp."""
@@ -116,7 +131,7 @@ class LatencyAugmentedCriterion(LabelSmoothedCrossEntropyCriterion):
     def forward(self, model: Any, sample: Dict[str, Any], reduce: bool = True) -> Tuple[Tensor, Any, Dict[str, Any]]:
         features, extra = model(**sample["net_input"], features_only=True)
         if "alpha" not in extra:
-            raise UserError(f"--criterion {NAME} is for --arch milk_rnmt or milk_transformer, whose delays it can see")
+            raise UserError(f"--criterion {NAME} needs the delays of --arch milk_rnmt or milk_transformer")
         nll, target = self._likelihood(model, features, sample), sample["target"]
         lengths = target.ne(self.padding_idx).sum(1)
         log, cost = self._latency(extra, target)
@@ -146,9 +161,9 @@ class LatencyAugmentedCriterion(LabelSmoothedCrossEntropyCriterion):
         return loss, sample_size, log
 
     def _likelihood(self, model: Any, features: Tensor, sample: Dict[str, Any]) -> Any:
-        """Output layer and label-smoothed NLL at once, so that the logits of a batch never exist together.
+        """Output layer and label-smoothed NLL in one function, which never holds the logits of a whole batch.
 
-        Of the words alone: padding is sorted behind them, and their number is known without asking the device.
+        Padding is removed first: it is sorted to the end, and the number of words is known without synchronisation.
         """
         target, output = sample["target"][:, self.ignore_prefix_size :].flatten(), model.decoder.output
         words = target.ne(self.padding_idx).byte().argsort(descending=True)[: sample["ntokens"]]
@@ -156,7 +171,7 @@ class LatencyAugmentedCriterion(LabelSmoothedCrossEntropyCriterion):
         return label_smoothed_nll(features, output.factor(), output.bias, target[words], self.eps, self.padding_idx)
 
     def _latency(self, extra: Dict[str, Tensor], target: Tensor) -> Tuple[Dict[str, Any], Tensor]:
-        """Sums over the batch: what is logged of the schedule, and C(g)."""
+        """The logged figures of the schedule, and C(g), both summed over the batch."""
         alpha, src_lengths = extra["alpha"], extra["src_lengths"]
         tgt_lengths = target.ne(self.padding_idx).sum(1)
         g = expected_delays(alpha)  # (B, I)
@@ -178,17 +193,17 @@ class LatencyAugmentedCriterion(LabelSmoothedCrossEntropyCriterion):
         return log, cost
 
     def _variance(self, extra: Dict[str, Tensor], target: Tensor) -> Tensor:
-        """Of the delays of the schedules, averaged over the target tokens of each sentence; a sum over the batch."""
+        """The variance of the delays of the schedules: averaged over a sentence, summed over the batch."""
         variance = delay_variance(expected_delays(extra["alphas"]))  # (B, I)
         written = target.ne(self.padding_idx)
         return ((variance * written).sum(1) / written.sum(1)).sum()
 
     def _expected(self, model: Any, sample: Dict[str, Any]) -> Dict[str, Any]:
-        """The same batch under the expected schedule, beside the hard one that evaluation reports."""
+        """The figures of the batch under the expected schedule, which evaluation logs beside the hard one."""
         features, extra = model(**sample["net_input"], features_only=True, hard=False)
         log = self._latency(extra, sample["target"])[0]
         log["nll_loss"] = self._likelihood(model, features, sample).nll.data / math.log(2)
-        return {f"expected_{name}": log[name] for name in (*A_SENTENCE, *A_TOKEN, "nll_loss")}
+        return {f"expected_{name}": log[name] for name in (*PER_SENTENCE, *PER_TOKEN, "nll_loss")}
 
     @classmethod
     def reduce_metrics(cls, logging_outputs: List[Dict[str, Any]]) -> None:
@@ -203,21 +218,13 @@ class LatencyAugmentedCriterion(LabelSmoothedCrossEntropyCriterion):
         total["words"] = total["ntokens"] - total["nsentences"]
         if total["words"] > 0:
             average(("first_mass",), "words")
-        average(("latency", "al", *A_SENTENCE, *(f"expected_{name}" for name in A_SENTENCE)), "nsentences")
-        average((*A_TOKEN, "expected_nll_loss", *(f"expected_{name}" for name in A_TOKEN)), "ntokens")
+        average(("latency", "al", *PER_SENTENCE, *(f"expected_{name}" for name in PER_SENTENCE)), "nsentences")
+        average((*PER_TOKEN, "expected_nll_loss", *(f"expected_{name}" for name in PER_TOKEN)), "ntokens")
         weight = total["latency_weight"] / total["nsentences"]
         metrics.log_scalar("latency_weight", weight, total["nsentences"], round=6)
         ALARM.watch({name: float(total[name]) for name in ALARM.names})
 
 
-def length_of_run(task: Any) -> int:
-    """--max-update, where the task knows it; else 0."""
-    try:
-        return int(task.cfg.max_update)
-    except (AttributeError, TypeError, ValueError, OmegaConfBaseException):
-        return 0
-
-
 @register_criterion("latency_augmented", dataclass=LatencyAugmentedConfig)
 class LatencyAugmentedAlias(LatencyAugmentedCriterion):
-    """The same under a name of its own: fairseq-hydra-train looks names up before it imports plugins."""
+    """The criterion under a new name, for fairseq-hydra-train, which looks up names before it loads plugins."""

@@ -1,9 +1,9 @@
-"""The paper in pure functions on tensors; torch alone is needed to use them.
+"""The paper as pure functions on tensors.  Needs torch only.
 
-Letters, the paper's: h encoder state, s decoder state, e monotonic energy, p = sigmoid(e) the probability of *stopping*
+Letters of the paper: h encoder state, s decoder state, e monotonic energy, p = sigmoid(e) the probability of *stopping*
 (WRITE), alpha the distribution of the stop position, u soft energy, beta the attention, c the context, g the delay,
 gamma = |y| / |x|.  Sizes: B batch, I target, J source, D and A features; i is target, j is source.  Batch first, padded
-on the right, lengths with EOS.  alpha, beta and g are float32 or better whatever comes in.
+on the right, lengths with EOS.  alpha, beta and g are float32 or better, whatever the type of the arguments.
 """
 
 from .alignment import expected_alignment, expected_alignment_parallel

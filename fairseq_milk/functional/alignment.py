@@ -6,7 +6,7 @@ p_ij = sigmoid(e_ij).  alpha_ij = P(t_i = j) obeys
     q_ij     = (1 - p_i,j-1) q_i,j-1 + alpha_i-1,j          probability that the head ever inspects j
     alpha_ij = p_ij q_ij
 
-which is the paper's recurrence with alpha_i,j-1 / p_i,j-1 = q_i,j-1, so that nothing is ever divided.
+which is the paper's recurrence with alpha_i,j-1 / p_i,j-1 = q_i,j-1, so that no division is needed.
 """
 
 from typing import Any, Optional, Tuple
@@ -22,14 +22,14 @@ from .masking import at_least_float32, last_position, padding_mask, spread
 def linear_scan(a: Tensor, b: Tensor, reverse: bool = False) -> Tensor:
     """x_j = a_{j-1} x_{j-1} + b_j from x_0 = b_0 on; reverse, its transpose: x_j = a_j x_{j+1} + b_j from the end on.
 
-    a, b: (..., J) -> (..., J); a_j stands between j and j+1, the last one is not used.  Not differentiable.
+    a, b: (..., J) -> (..., J); a_j leads from j to j+1, the last one is not used.  Not differentiable.
 
     Hillis-Steele: ceil(log2 J) rounds of whole-row operations.  After the round with stride d, (a_j, x_j) composes
     the 2d recurrence steps that end at j:   [x, a]_j <- a_j [x, a]_{j-d} + [x, 0]_j.
     No division; with a, b >= 0 every rounding error is relative.
 
-    A row is short, so that calls are what costs: x and a share a buffer, with enough zeros on the side from which they
-    are shifted for every shift to be a view, and a round is two calls that write to a second buffer.
+    Rows are short, so the number of calls determines the time.  x and a share a buffer that is padded with zeros on one
+    side: every shift is then a view, and a round is two calls that write to a second buffer.
     """
     size = b.size(-1)
     reach = 1 << (size - 1).bit_length() >> 1  # the stride of the last round
@@ -53,13 +53,13 @@ def linear_scan(a: Tensor, b: Tensor, reverse: bool = False) -> Tensor:
 
 
 class _ExpectedAlignment(torch.autograd.Function):
-    """alpha = p q of I target steps, and its gradient, one scan a step each way.
+    """alpha = p q of I target steps, and its gradient, with one scan per step in each direction.
 
-    With G = dL/dalpha_i and R_j = p_j G_j + (1 - p_j) R_{j+1}, what a head that stands at j can expect of G:
+    With G = dL/dalpha_i and R_j = p_j G_j + (1 - p_j) R_{j+1}, the expected G of a head at position j:
 
         dL/dalpha_i-1,j = R_j          dL/de_j = p_j (1 - p_j) q_j (G_j - R_{j+1}) = alpha_j (1 - p_j) (G_j - R_{j+1})
 
-    Masked by infinite energies: +inf always stops, -inf never does, and neither gets a gradient, p (1 - p) being 0.
+    Infinite energies mask positions: +inf always stops, -inf never does; both have gradient 0, as p (1 - p) = 0.
     """
 
     @staticmethod
@@ -96,14 +96,14 @@ def expected_alignment(
         alpha_ij = p_ij sum_{k<=j} alpha_i-1,k prod_{l=k}^{j-1} (1 - p_il),      p_ij = sigmoid(e_ij)
 
     e:             (B, J), or (B, I, J) where the energies of several steps are known; of any size (+-inf: hard).
-                   Heads may stand between B and the rest, in alpha_prev too.
+                   There may be a head axis after B, in alpha_prev too.
     alpha_prev:    (B, J) in [0, 1], before the (first) step.
     src_lengths:   (B,), None when every sentence fills its row (or its energies are infinite where it does not).
-    preserve_mass: p_{i,|x|} = 1 (paper, section 3.4): what no earlier token took stops at the sentence's own last
-                   token, and the row sums to 1.  Otherwise the row loses what runs off the end of the source.
+    preserve_mass: p_{i,|x|} = 1 (paper, section 3.4): the remaining probability stops at the sentence's own last
+                   token, and the row sums to 1.  Otherwise the row loses what passes the end of the source.
     Returns alpha_i, shaped as e, in [0, 1], float32 or better; padding gets 0.
     Exact for every p (see `expected_alignment_parallel` for the published form, which is not).
-    O(J log J) work in ceil(log2 J) parallel rounds a step, forward and backward.
+    O(J log J) work in ceil(log2 J) parallel rounds per step, forward and backward.
     """
     e, alpha_prev = at_least_float32(e), at_least_float32(alpha_prev)
     if src_lengths is not None:
@@ -131,8 +131,8 @@ def expected_alignment_parallel(
 
     Domain: right only while cp stays above eps up to the head, that is while the head has not passed tokens with a
     high p.  Where it has (a burst of writes after a wait, noise of standard deviation 4) the mass is lost; with
-    `preserve_mass` the loss reappears at the last token and the expected delay is fiction.  p = 0.9 at twenty passed
-    tokens keeps nothing of the row.
+    `preserve_mass` the lost mass is put on the last token, so that the expected delay is wrong.  With p = 0.9 at twenty
+    passed tokens the whole row is lost.
     """
     if e.dim() > alpha_prev.dim():
         rows = []

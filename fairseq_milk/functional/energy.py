@@ -1,6 +1,6 @@
-"""Additive energies (Bahdanau et al. 2015): the expensive part of every mechanism, hence written for memory and time.
+"""Additive energies (Bahdanau et al. 2015), the most expensive part of every mechanism, optimised for memory and time.
 
-energy_j = v . tanh(k_j + q) + r    k_j = W_s h_j, projected once a batch; q = W_q s, once a target step
+energy_j = v . tanh(k_j + q) + r    k_j = W_s h_j, projected once per batch; q = W_q s, once per target step
 """
 
 from typing import Any, NamedTuple, Optional, Tuple
@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Optional, Tuple
 import torch
 from torch import Tensor
 
-from .product import without_autocast
+from .product import autocast_dtype, without_autocast
 
 
 class EnergyWeights(NamedTuple):
@@ -25,7 +25,7 @@ def energy_weights(v: Tensor, r: Optional[Tensor], keys: Tensor) -> EnergyWeight
 
     tanh(x) = 2 sigmoid(2x) - 1, so that v . tanh(x) + r = 2v . sigmoid(2x) + (r - sum v).  On a CPU torch's sigmoid
     takes a third of the time of its tanh, which is most of the time of an energy.  The error grows from 3e-8 to 2e-7,
-    so half precision, which could not afford it, is left alone.
+    which is too much for half precision, so that keeps tanh.
     """
     if keys.device.type != "cpu" or keys.dtype not in (torch.float32, torch.float64):
         return EnergyWeights(v, r, v.detach(), False)
@@ -38,6 +38,11 @@ def _activation(keys: Tensor, query: Tensor, by_sigmoid: bool) -> Tensor:
     if by_sigmoid:
         return torch.add(2 * query.unsqueeze(1), keys, alpha=2).sigmoid_()
     return (keys + query.unsqueeze(1)).tanh_()
+
+
+def _energy(keys: Tensor, query: Tensor, w: Tensor, shift: Optional[Tensor], by_sigmoid: bool) -> Tensor:
+    energy = _activation(keys, query, by_sigmoid) @ w
+    return energy if shift is None else energy.add_(shift)
 
 
 class _AdditiveEnergy(torch.autograd.Function):
@@ -56,8 +61,7 @@ class _AdditiveEnergy(torch.autograd.Function):
     ) -> Tensor:
         ctx.save_for_backward(keys, query, slope)
         ctx.by_sigmoid, ctx.shifted = by_sigmoid, shift is not None
-        energy = _activation(keys, query, by_sigmoid) @ w
-        return energy if shift is None else energy.add_(shift)
+        return _energy(keys, query, w, shift, by_sigmoid)
 
     @staticmethod
     @without_autocast
@@ -81,5 +85,7 @@ def additive_energy(keys: Tensor, query: Tensor, v: Tensor, r: Optional[Tensor] 
 
 def prepared_energy(keys: Tensor, query: Tensor, weights: EnergyWeights) -> Tensor:
     """The same with weights that were prepared once for all steps of a batch."""
+    if not torch.is_grad_enabled() and autocast_dtype(keys.device) is None:
+        return _energy(keys, query, weights.w, weights.shift, weights.by_sigmoid)
     result: Tensor = _AdditiveEnergy.apply(keys, query, *weights)  # type: ignore[no-untyped-call]
     return result

@@ -1,4 +1,4 @@
-"""Several heads: their features side by side, and what their delays amount to.
+"""Functions for several heads: splitting features, and combining stop positions and delays.
 
 With several heads a token is written when every head has stopped, so its delay is the largest of theirs.
 """
@@ -10,13 +10,13 @@ from .masking import at_least_float32
 
 
 def split_heads(x: Tensor, heads: int) -> Tensor:
-    """(B, T, D) -> (B, H, T, D/H), or (B, D) -> (B, H, D/H)."""
+    """Split features into heads: (B, T, D) -> (B, H, T, D/H), or (B, D) -> (B, H, D/H)."""
     x = x.view(*x.shape[:-1], heads, x.size(-1) // heads)
     return x.transpose(1, 2) if x.dim() == 4 else x
 
 
 def join_heads(x: Tensor) -> Tensor:
-    """The way back: (B, H, T, D/H) -> (B, T, D), or (B, H, D/H) -> (B, D)."""
+    """The inverse of `split_heads`: (B, H, T, D/H) -> (B, T, D), or (B, H, D/H) -> (B, D)."""
     return (x.transpose(1, 2) if x.dim() == 4 else x).flatten(-2)
 
 
@@ -25,7 +25,7 @@ def last_stop(alpha: Tensor) -> Tensor:
 
         P(max_h t_h <= j) = prod_h sum_{k<=j} alpha_hk
 
-    alpha: (B, H, ..., J) -> (B, ..., J), float32 or better; of heads that stop for certain, the largest position.
+    alpha: (B, H, ..., J) -> (B, ..., J), float32 or better; for one-hot rows, the largest position.
     """
     alpha = at_least_float32(alpha)
     if alpha.size(1) == 1:
@@ -39,7 +39,7 @@ def weighted_delay(g: Tensor) -> Tensor:
 
         g_i = sum_h w_h g_hi,     w_h = exp(g_hi) / sum_l exp(g_li)
 
-    The slowest heads weigh most: they are the ones that a token waits for.  Since dg_i / dg_hi = w_h (1 + g_hi - g_i),
+    The slowest heads have the largest weights: a token waits for them.  Since dg_i / dg_hi = w_h (1 + g_hi - g_i),
     the average is also lowered by delaying a head that is more than one token ahead of it.  g: (B, H, I) -> (B, I).
     """
     return (g.softmax(1) * g).sum(1)

@@ -1,7 +1,7 @@
 """Delays g and what they cost: AP, AL and DAL (paper, sections 3.3 and 4).
 
 Every metric takes the delays g: (B, I), g_i = source tokens read before y_i is written, the lengths |x| and |y|: (B,)
-and returns one value a sentence, (B,).  Positions beyond |y| are ignored.  gamma = |y| / |x|.
+and returns one value per sentence, (B,).  Positions beyond |y| are ignored.  gamma = |y| / |x|.
 """
 
 from fractions import Fraction
@@ -16,7 +16,8 @@ def expected_delays(alpha: Tensor) -> Tensor:
     """g_i = sum_j j alpha_ij  (paper, equation (delay)).  alpha: (..., J) -> (...), j counted from 1."""
     alpha = at_least_float32(alpha)
     j = torch.arange(1, alpha.size(-1) + 1, device=alpha.device, dtype=alpha.dtype)
-    return (alpha * j).sum(-1)  # autocast would take a matrix product down to half precision, half a token of error
+    # Not a matrix product, which autocast would compute in half precision, with errors of half a token.
+    return (alpha * j).sum(-1)
 
 
 def wait_k_delay(k: int, i: int, rate: float = 1.0) -> int:
@@ -29,7 +30,7 @@ def wait_k_delay(k: int, i: int, rate: float = 1.0) -> int:
     if not 0 < rate < float("inf"):
         raise ValueError(f"the emission rate of wait-k must be positive, got {rate}")
     r = Fraction(str(rate))
-    return k + (i - 1) * r.denominator // r.numerator  # the denominator of 1 / 3 as a decimal would overflow int64
+    return k + (i - 1) * r.denominator // r.numerator  # int64 would overflow: 1/3 as a decimal has a large denominator
 
 
 def wait_k_delays(k: int, src_lengths: Tensor, tgt_size: int, rate: float = 1.0) -> Tensor:

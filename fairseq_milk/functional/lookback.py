@@ -15,7 +15,7 @@ from torch.nn import functional as F  # noqa: N812
 
 from .masking import at_least_float32, padding_mask, spread
 
-# exp(-600) is still a normal float64 and 1 / exp(-600) far from overflow: u may span 600, +-300
+# exp(-600) is a normal float64 and 1 / exp(-600) does not overflow: u may span 600
 _FLOOR = -600.0
 
 
@@ -31,7 +31,7 @@ class _InfiniteLookback(torch.autograd.Function):
 
         dL/dalpha = c          dL/du = ex (t G - revcumsum(alpha c / S))
 
-    float64 because a prefix of u may lie hundreds below the row's maximum: exp keeps it, float32 would not.
+    float64, because a prefix of u may lie hundreds below the row's maximum, where exp underflows in float32.
     """
 
     @staticmethod
@@ -54,7 +54,7 @@ class _InfiniteLookback(torch.autograd.Function):
 
 
 def _mask(alpha: Tensor, u: Tensor, src_lengths: Optional[Tensor]) -> Tuple[Tensor, Tensor]:
-    """Both in alpha's type, float32 or better, nothing of either at padding (any finite u serves, as alpha is 0)."""
+    """alpha and u in the type of alpha, float32 or better, masked at padding (by a finite u, as alpha is 0 there)."""
     alpha = at_least_float32(alpha)
     u = u.to(alpha.dtype)
     if alpha.shape != u.shape:  # one schedule for several heads
@@ -71,7 +71,7 @@ def infinite_lookback(alpha: Tensor, u: Tensor, src_lengths: Optional[Tensor] = 
         beta_ij = sum_{k=j}^{|x|} alpha_ik exp(u_ij) / sum_{l=1}^{k} exp(u_il)
 
     alpha, u: (B, J), or (B, ..., J); alpha in [0, 1], u finite.  src_lengths: (B,) or None.
-    Exact while u spans at most 600 in a row; what lies lower counts as 600 below the row's maximum.
+    Exact if u spans at most 600 in a row; lower values count as 600 below the row's maximum.
     Returns beta: (B, J) in [0, 1], float32 or better, row sums those of alpha, 0 at padding.  O(J).
     """
     alpha, u = _mask(alpha, u, src_lengths)
@@ -95,7 +95,7 @@ def chunkwise_lookback(alpha: Tensor, u: Tensor, chunk_size: int, src_lengths: O
     before = chunk_size - 1
     shape = u.shape
     alpha, u = alpha.reshape(-1, shape[-1]), u.reshape(-1, shape[-1])
-    # (B, J, w): the window that ends at k; positions before the sentence weigh nothing
+    # (B, J, w): the window that ends at k; positions before the sentence have weight 0
     weights = F.pad(u, (before, 0), value=float("-inf")).unfold(-1, chunk_size, 1).softmax(-1)
     joint = (alpha.unsqueeze(-1) * weights).transpose(1, 2)  # (B, w, J)  P(stop at k, look at slot r)
     folded = F.fold(joint, (1, u.size(-1) + before), (1, chunk_size))  # slot r of window k is position k - before + r

@@ -1,4 +1,4 @@
-"""Lengths and masks: the only place where the padding convention of the plugin is written down.
+"""Lengths and masks: defines the padding convention of the plugin.
 
 Inside the plugin every batch is padded on the right; `True` in a mask means padding.
 """
@@ -24,12 +24,12 @@ def last_position(lengths: Optional[Tensor], like: Tensor) -> Tensor:
 
 
 def spread(x: Tensor, like: Tensor) -> Tensor:
-    """The same for every head and step: dimensions of size 1 behind the batch until there are as many as `like` has."""
+    """x with dimensions of size 1 inserted after the batch, until it has as many dimensions as `like`."""
     while x.dim() < like.dim():
         x = x.unsqueeze(1)
     return x
 
 
 def at_least_float32(x: Tensor) -> Tensor:
-    """Half-precision tensors as float32, everything else as it is."""
+    """Half-precision tensors as float32, other tensors unchanged."""
     return x.float() if x.dtype in (torch.float16, torch.bfloat16) else x

@@ -1,4 +1,4 @@
-"""The output layer and the label-smoothed likelihood in one: the logits of a batch never exist together.
+"""The output layer and the label-smoothed likelihood in one function, which never holds the logits of a whole batch.
 
 For row n with feature f_n, logits l_nv = f_n W_v + b_v, target y_n, and Z_n = log sum_v exp(l_nv), fairseq's loss is
 
@@ -12,9 +12,9 @@ summed over the rows whose target is not `ignore_index`.  With P = softmax(l) an
     dW_v = sum_n K_nv f_n - eps' sum_n f_n
     db_v = sum_n K_nv     - eps' N
 
-and sum_v l_nv = f_n sum_v W_v + sum_v b_v: the eps' terms cost no pass over the logits.  All that a chunk of rows gives
-to the gradient is known as soon as its logits are, so it is added up in the forward and the chunk's (chunk, V) buffers
-are used again.  The backward multiplies by dL/dloss.
+and sum_v l_nv = f_n sum_v W_v + sum_v b_v: the eps' terms need no pass over the logits.  The contribution of a chunk of
+rows to the gradient is known as soon as its logits are, so the forward adds it up and reuses the (chunk, V) buffers for
+the next chunk.  The backward multiplies by dL/dloss.
 """
 
 from typing import Any, List, NamedTuple, Optional, Tuple
@@ -26,8 +26,8 @@ from torch.autograd.function import once_differentiable
 from .masking import at_least_float32
 from .product import without_autocast
 
-# Gradients are added up before the loss is scaled: in float16 a probability below 6e-8 would vanish from the products.
-# A power of two, small enough that a column of a chunk cannot overflow (256 rows of certainty, features up to 4).
+# Gradients are summed before the loss is scaled: in float16, probabilities below 6e-8 would underflow in the products.
+# A power of two, small enough that a column of a chunk cannot overflow (256 rows with p = 1, features up to 4).
 FLOAT16_SCALE = 64.0
 
 
@@ -108,7 +108,7 @@ def _run(
 
 
 class _LabelSmoothedNLL(torch.autograd.Function):
-    """The backward scales the gradients in place; should it be called again (retain_graph), they are computed again."""
+    """The backward scales the gradients in place; a second backward (retain_graph) computes them again."""
 
     @staticmethod
     @without_autocast
@@ -157,10 +157,10 @@ def label_smoothed_nll(
 ) -> OutputLoss:
     """Output projection and label-smoothed NLL of N rows, summed, as fairseq's `label_smoothed_nll_loss`.
 
-    features: (N, D); weight: (V, D); bias: (V,) or None; target: (N,), rows with `ignore_index` count nothing.
+    features: (N, D); weight: (V, D); bias: (V,) or None; target: (N,), rows with `ignore_index` are not counted.
               Products are computed in the type of `weight`, everything else in float32 or better.
     eps:      probability mass spread over the words other than the target.
-    chunk:    rows at a time; the price in memory is two (chunk, V) buffers and the gradient of weight.
+    chunk:    rows at a time; needs memory for two (chunk, V) buffers and the gradient of weight.
     Returns loss, nll (float32 or better) and the number of correct rows (integer), each of shape ().
     O(N D V) work, one product forward and two for the gradient, which is computed only if grad is enabled.
     """

@@ -1,6 +1,6 @@
-"""Simultaneous decoding: batched for `fairseq-generate`, live in a session; the same decisions, one code.
+"""Simultaneous decoding: in batches for `fairseq-generate`, and in streaming sessions, with the same rules.
 
-Names are imported when they are used: the rules of `generation.schedule` need neither torch nor fairseq.
+Names are imported when they are used, because `generation.schedule` needs neither torch nor fairseq.
 """
 
 import importlib

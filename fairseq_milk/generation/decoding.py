@@ -1,7 +1,6 @@
-"""Greedy simultaneous decoding by the rules of `schedule`: the state of a batch, and how it grows token by token.
+"""Greedy simultaneous decoding by the rules of `schedule`, token by token.
 
-A `Decoding` is handed one source state at a time and never sees more than has been read.  The streaming session is one
-of a single sentence; `batch` has the one of `fairseq-generate`, which knows the whole source.
+`batch.KnownSource` decodes for `fairseq-generate`, `session.ArrivingSource` for a streaming session.
 """
 
 from math import inf
@@ -11,7 +10,7 @@ import torch
 from torch import Tensor
 
 from ..models.target import Target
-from .schedule import DecodingOptions, must_read, too_long
+from .schedule import DecodingOptions, too_long
 
 
 class Step(NamedTuple):
@@ -20,74 +19,59 @@ class Step(NamedTuple):
     tokens: Tensor  # (B,)
     scores: Tensor  # (B,), log-probabilities
     delays: Tensor  # (B,), g_i
-    beta: Tensor  # (B, J'), what it was looking at, of all that any sentence has read
+    beta: Tensor  # (B, J'), attention, over the tokens that any sentence has read
+
+
+def ready(model: Any) -> Any:
+    """The model; raises if it is not in evaluation mode."""
+    if model.training:
+        raise ValueError("a model decodes in evaluation mode, without dropout: call model.eval() first")
+    return model
 
 
 class Decoding:
-    """A batch of sentences under translation, all about to write target token i, each with its own head position.
+    """A batch of sentences that are translated in step: all write target token i next, each with its own heads.
 
-    Ask `wants_to_read`, `read` for those that do, and `write` when nobody does.
+    Subclasses implement reading; `write` is called when no sentence wants to read.
     """
 
-    def __init__(self, model: Any, batch: int, options: DecodingOptions, room: int = 16) -> None:
-        if model.training:
-            raise ValueError("a model decodes in evaluation mode, without dropout: call model.eval() first")
+    writes: Any  # consecutive WRITEs: (B,), or a number for one sentence
+    retracted: Any  # EOS came too early: READ first; the same
+
+    def __init__(self, model: Any, target: Target, options: DecodingOptions) -> None:
         self.output, self.options = model.decoder.output, options
         dictionary = model.decoder.dictionary
         self.pad, self.eos, self.unk = dictionary.pad(), dictionary.eos(), dictionary.unk()
-        self.begun = False  # everybody reads first
-        self.target: Target = model.target(batch, room)
-        self.tokens = torch.full_like(self.target.read_so_far, self.eos)
-        self.writes = torch.zeros_like(self.tokens)  # in a row
-        self.retracted = torch.zeros_like(self.tokens, dtype=torch.bool)  # EOS came too early: read on
-        self.forced = torch.zeros_like(self.retracted)  # the READ that is due is a knob's, not the schedule's
-        self.target.ask(self.tokens)
+        self.target = target
+        self.target.ask(torch.full_like(target.read_so_far, self.eos))
 
     @property
     def i(self) -> int:
-        """The target token that is about to be written, from 1."""
+        """The number of the next target token, from 1."""
         return self.target.i
 
     @property
     def read_so_far(self) -> Tensor:
         return self.target.read_so_far
 
-    def wants_to_read(self, exhausted: Tensor) -> Tensor:
-        """Which sentences READ before they write?  exhausted: (B,) bool, nothing is left to read.  -> (B,) bool."""
-        if not self.begun:
-            return torch.ones_like(exhausted)
-        due = must_read(self.options, self.i, False, self.read_so_far, self.writes, self.retracted)
-        self.forced = due & ~exhausted
-        return self.forced if bool(self.forced.any()) else self.target.waiting(exhausted)
-
-    def read(self, h: Tensor, rows: Tensor) -> None:
-        """rows: (R,), the sentences that read; h: (R, hidden_size), the next source state of each."""
-        self.begun = True
-        self.target.read(h, rows, self.forced)
-        self.writes = self.writes.index_fill(0, rows, 0)
-        self.retracted = self.retracted.index_fill(0, rows, False)
-
     def write(self, exhausted: Tensor) -> Optional[Step]:
-        """One target token for every sentence, or None if some sentence must read on first (an EOS too early)."""
+        """One target token per sentence, or None if a sentence must READ first (EOS came too early).
+
+        exhausted: (B,) bool, the source has ended.
+        """
         features, beta = self.target.write()
-        tokens, scores = self._choose(self.output(features).float())
+        tokens, scores = self._choose(self.output.one_step(features).float())
         if not self.options.early_eos:
             self.retracted = tokens.eq(self.eos) & ~exhausted
             if bool(self.retracted.any()):
                 return None
         self.target.accept()
-        self.tokens, self.writes = tokens, self.writes + 1
+        self.writes = self.writes + 1
         self.target.ask(tokens)
         return Step(tokens, scores, self.read_so_far, beta)
 
-    def keep(self, rows: Tensor) -> None:
-        """Only these sentences go on.  rows: (B',) indices."""
-        self.target.select(rows)
-        self.tokens, self.writes, self.retracted = self.tokens[rows], self.writes[rows], self.retracted[rows]
-        self.forced = self.forced[rows]
-
     def _choose(self, logits: Tensor) -> Tuple[Tensor, Tensor]:
-        """The most probable token and its log-probability: never padding, EOS neither before min_len nor after max_len.
+        """The most probable token and its log-probability: never padding; EOS between min_len and max_len.
 
         logits: (B, V), overwritten.  -> (B,), (B,).
         """

@@ -1,4 +1,4 @@
-"""What `fairseq-generate` and `fairseq-interactive` call: the batched simultaneous decoder in fairseq's clothes."""
+"""The generator for `fairseq-generate` and `fairseq-interactive`: the batched decoder with fairseq's interface."""
 
 from typing import Any, Dict, List, Optional, Tuple
 
@@ -12,7 +12,7 @@ from .schedule import DecodingOptions
 
 
 class SimultaneousGenerator(nn.Module):
-    """Greedy.  Each hypothesis has, beside fairseq's keys, `delays` and, if asked, `soft_attention`.
+    """Decodes greedily.  Each hypothesis has fairseq's keys, `delays` and, if requested, `soft_attention`.
 
     alignment: None, "hard" or "soft", fairseq's --print-alignment.
     """
@@ -35,7 +35,7 @@ class SimultaneousGenerator(nn.Module):
 
     @torch.no_grad()
     def generate(self, models: List[Any], sample: Dict[str, Any], **kwargs: Any) -> List[List[Dict[str, Any]]]:
-        """One hypothesis a sentence.  kwargs: what fairseq hands over for a search, which this is not."""
+        """One hypothesis per sentence.  kwargs: arguments of fairseq for beam search, ignored here."""
         (model,) = models
         src_tokens = sample["net_input"]["src_tokens"]
         lengths = src_tokens.ne(self.pad).sum(1).tolist()
@@ -58,7 +58,7 @@ class SimultaneousGenerator(nn.Module):
         return result
 
     def _align(self, attention: List[List[float]], src_length: int) -> List[Any]:
-        """As fairseq's beam search does it, with zeros for what had not been read.
+        """The alignment in the format of fairseq's beam search, with zeros for unread tokens.
 
         hard: (source, target) pairs, the strongest source word of each target word, neither of them EOS;
         soft: for each target token, EOS included, the weights of all source tokens as text.
@@ -72,7 +72,7 @@ class SimultaneousGenerator(nn.Module):
 
 
 class AlignedBeamSearch(SequenceGeneratorWithAlignment):
-    """fairseq's beam search with --print-alignment, for an encoder that pads on the right whatever the batch does."""
+    """fairseq's beam search with --print-alignment, for an encoder that always pads on the right."""
 
     def _prepare_batch_for_alignment(self, sample: Dict[str, Any], hypothesis: Any) -> Tuple[Tensor, ...]:
         src_tokens, *rest = super()._prepare_batch_for_alignment(sample, hypothesis)
@@ -80,10 +80,10 @@ class AlignedBeamSearch(SequenceGeneratorWithAlignment):
 
 
 def full_read(hypothesis: Dict[str, Any], src_tokens: Tensor, padding_idx: int) -> None:
-    """Give a hypothesis of fairseq's (offline) beam search its delays: all is read before anything is written."""
+    """Add the delays of offline decoding to a hypothesis: the whole source is read first."""
     length = int(src_tokens.ne(padding_idx).sum())
     hypothesis["delays"] = [length] * len(hypothesis["tokens"])
     hypothesis["steps"] = " ".join(map(str, hypothesis["delays"]))
-    attention = hypothesis["attention"]  # (J, I), or nothing if the model has none to show
+    attention = hypothesis["attention"]  # (J, I), or empty if the model has no attention
     if attention is not None and attention.dim() == 2:
         hypothesis["soft_attention"] = attention[:length].t().tolist()

@@ -14,7 +14,7 @@ from .schedule import DecodingOptions
 
 @dataclass
 class DecodingKnobs(FairseqDataclass):
-    """What can be changed about the schedule of a trained model."""
+    """Options that change the schedule of a trained model."""
 
     head_threshold: float = field(
         default=THRESHOLD, metadata={"help": "probability above which the learned head stops (writes) in decoding"}
@@ -30,7 +30,7 @@ class DecodingKnobs(FairseqDataclass):
 
 
 def add_knobs(parser: ArgumentParser) -> None:
-    """For commands that are not fairseq's: the knobs, and the length limit that fairseq has itself."""
+    """Add the knobs and the length limit to the parser of a command that is not fairseq's."""
     gen_parser_from_dataclass(parser, DecodingKnobs())
     limit, defaults = "EOS at the latest after ax + b target tokens, x being the source tokens read", DecodingOptions()
     parser.add_argument("--max-len-a", type=float, default=defaults.max_len_a, help=limit)
@@ -38,7 +38,7 @@ def add_knobs(parser: ArgumentParser) -> None:
 
 
 def check_knobs(knobs: Any) -> None:
-    """Refuse what cannot work, before anything is loaded.  knobs: a DecodingKnobs or anything with its attributes."""
+    """Raise a UserError for invalid values.  knobs: a DecodingKnobs, or an object with its attributes."""
     threshold, writes, k = knobs.head_threshold, knobs.max_consecutive_writes, knobs.decode_k
     require(0 < threshold < 1, "head_threshold", threshold, "must lie between 0 and 1")
     require(knobs.min_wait >= 1, "min_wait", knobs.min_wait, "must be at least 1")
@@ -48,7 +48,7 @@ def check_knobs(knobs: Any) -> None:
 
 
 def configure_head(attention: Optional[SimultaneousAttention], knobs: Any) -> None:
-    """Set the knobs that are the mechanism's own, refusing those that it does not have.  None: not one of ours."""
+    """Set the knobs of the mechanism; UserError for knobs that it does not have.  None: a model of fairseq."""
     own = () if attention is None else attention.stop.knobs
     if "k" not in own and knobs.decode_k is not None:
         raise UserError(f"--decode-k is for models trained with --attention {', '.join(having_knob('k'))}")
@@ -60,7 +60,7 @@ def configure_head(attention: Optional[SimultaneousAttention], knobs: Any) -> No
 
 
 def decoding_options(knobs: Any, **limits: Any) -> DecodingOptions:
-    """The knobs as the decoder takes them.  limits: max_len_a and the like."""
+    """The options of the decoder.  limits: max_len_a and similar."""
     options = DecodingOptions(
         min_wait=knobs.min_wait, max_writes=knobs.max_consecutive_writes, early_eos=not knobs.no_early_eos, **limits
     )
@@ -69,7 +69,7 @@ def decoding_options(knobs: Any, **limits: Any) -> DecodingOptions:
 
 
 def check_limits(options: DecodingOptions) -> None:
-    """Every translation must come to an end."""
+    """Raise a UserError unless the limits make every translation end."""
     for name in ("max_len_a", "max_len_b", "min_len"):
         require(getattr(options, name) >= 0, name, getattr(options, name), "must be 0 or a positive number")
         check_numbers({name: getattr(options, name)})

@@ -1,4 +1,4 @@
-"""A trained model, its dictionaries and its text processing, for Python and for the live commands."""
+"""Loads a trained model, its dictionaries and its text processing."""
 
 import glob
 import os
@@ -17,15 +17,15 @@ from ..text.words import SourceWords, TargetText
 
 
 def load_model(checkpoint: str, data: str) -> Tuple[Any, Any]:
-    """The model of a checkpoint, ready to decode, and the task with its dictionaries from the data directory.
+    """The model of a checkpoint, ready to decode, and the task with the dictionaries of the data directory.
 
-    UserError, in one sentence, for anything that is not a checkpoint of this plugin or does not fit the data.
+    UserError if it is not a checkpoint of this plugin or does not fit the data.
     """
     return load_with_configuration(checkpoint, data)[:2]
 
 
 def load_with_configuration(checkpoint: str, data: str) -> Tuple[Any, Any, Any]:
-    """The same, and the configuration that the model was trained with."""
+    """`load_model`, and the configuration with which the model was trained."""
     if not os.path.isfile(checkpoint):
         raise UserError(f"there is no checkpoint {checkpoint}")
     register()
@@ -37,7 +37,7 @@ def load_with_configuration(checkpoint: str, data: str) -> Tuple[Any, Any, Any]:
 
 
 def attention_of(model: Any) -> Optional[SimultaneousAttention]:
-    """None if it is not a model of this plugin."""
+    """The attention of a model; None if it is not a model of this plugin."""
     attention = getattr(getattr(model, "decoder", None), "attention", None)
     return attention if isinstance(attention, SimultaneousAttention) else None
 
@@ -49,7 +49,7 @@ def load_words(
     tokenizer: Optional[Tokenizer] = None,
     sentencepiece_model: Optional[str] = None,
 ) -> Tuple[SourceWords, TargetText]:
-    """Both sides' text processing.
+    """The text processing of both sides.
 
     bpe_codes, sentencepiece_model: by default the file in the data directory, if the source has such subwords.
     tokenizer: for the source, and to detokenise the target.

@@ -1,4 +1,4 @@
-"""What `fairseq-generate --results-path` leaves beside fairseq's own file, as JSON: a line per sentence, a summary."""
+"""Writes the results of `fairseq-generate --results-path` as JSON: one line per sentence, and a summary."""
 
 import json
 import os
@@ -13,23 +13,23 @@ PER_SENTENCE = ("AP", "AL", "DAL")
 
 
 def write_score(score: Score, about: Dict[str, Any], folder: str, subset: str) -> None:
-    """generate-<subset>.jsonl and generate-<subset>.json."""
+    """Write generate-<subset>.jsonl and generate-<subset>.json."""
     base = os.path.join(folder, f"generate-{subset}")
     write_atomically(base + ".jsonl", "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines(score)))
     write_atomically(base + ".json", json.dumps(summary(score, about), indent=2, ensure_ascii=False) + "\n")
 
 
 def lines(score: Score) -> List[Dict[str, Any]]:
-    """One sentence each: its record, and its latency with the signature."""
+    """One line per sentence: its record, and its latency with the signature."""
     signature = score.metrics.convention.signature()
     figures = [{name: None if s is None else getattr(s, name) for name in PER_SENTENCE} for s in score.sentences]
     return [{**record.to_dict(), **row, "signature": signature} for record, row in zip(score.records, figures)]
 
 
 def summary(score: Score, about: Dict[str, Any]) -> Dict[str, Any]:
-    """Everything about the corpus; null where a figure cannot be had.
+    """The summary of the corpus; a missing figure is null.
 
-    about: what else a reader should know, put into the summary as it is.
+    about: further fields of the summary.
     """
     return {
         **about,
@@ -47,7 +47,7 @@ def _quality(score: Score, name: str) -> Optional[Dict[str, Any]]:
 
 
 def _latency(score: Score) -> Optional[Dict[str, Any]]:
-    """The means, the number of sentences, and how often the schedule read everything, or one token only."""
+    """The means, the number of sentences, and the shares of full and minimal reads."""
     if score.latency is None:
         return None
     mean, measured, skipped, convention = score.latency
@@ -57,7 +57,7 @@ def _latency(score: Score) -> Optional[Dict[str, Any]]:
 
 
 def remove_old(folder: str, subset: str) -> None:
-    """The files of an earlier generation, so that they are never taken for those of one that failed."""
+    """Remove the files of an earlier generation, so that they are not mistaken for those of one that failed."""
     for ending in ("jsonl", "json"):
         try:
             os.remove(os.path.join(folder, f"generate-{subset}.{ending}"))

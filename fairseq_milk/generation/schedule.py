@@ -1,19 +1,19 @@
-"""READ or WRITE: the rules that every way of decoding follows, and the loop of a live sentence.
+"""The READ/WRITE rules of all decoders, and the loop of a streaming session.
 
 Nothing here needs torch.  The rules use operators that numbers, numpy arrays and torch tensors share, so the batched
 generator, the streaming session and the exported model run the same code.
 """
 
 from abc import ABC, abstractmethod
-from typing import Any, List, NamedTuple, Optional
+from typing import Any, Hashable, List, NamedTuple, Optional, Sequence
 
 
 class DecodingOptions(NamedTuple):
-    """The knobs of decoding that need no training."""
+    """The options of decoding."""
 
     min_wait: int = 1  # source tokens read before the first target token
     max_writes: int = 0  # target tokens in a row without a READ while there is something to read; 0: any number
-    early_eos: bool = True  # may EOS be written before the whole source has been read?
+    early_eos: bool = True  # whether EOS may be written before the whole source has been read
     max_len_a: float = 2.0  # EOS at the latest after max_len_a * |x| + max_len_b target tokens
     max_len_b: int = 200
     min_len: int = 1  # target tokens before EOS
@@ -21,7 +21,7 @@ class DecodingOptions(NamedTuple):
 
 
 def must_read(options: DecodingOptions, i: int, waits: Any, read: Any, writes: Any, retracted: Any) -> Any:
-    """Is a READ due before target token i is written, if there is anything left to read?
+    """Whether a READ must come before target token i, if there is anything left to read.
 
     waits: the mechanism does not stop here; read: source tokens read; writes: target tokens since the last READ;
     retracted: EOS would have been written too early.  Each a number or bool, or an array with one per sentence.
@@ -35,43 +35,70 @@ def must_read(options: DecodingOptions, i: int, waits: Any, read: Any, writes: A
 
 
 def too_long(options: DecodingOptions, i: int, read: Any) -> Any:
-    """Is target token i beyond what max_len allows for the source tokens read?"""
+    """Whether target token i exceeds the length limit for the source tokens read."""
     return i > options.max_len_a * read + options.max_len_b
 
 
 class Written(NamedTuple):
-    """One target token and how it came about."""
+    """One target token with its score and delay."""
 
     token: int
     delay: int  # source tokens read when it was written
     score: float
 
 
-class TokenSession(ABC):
-    """A sentence that is translated while it arrives: source tokens in, target tokens out as soon as they are decided.
+class Turn(NamedTuple):
+    """What a session did in its turn.  more: it has more to write, in another turn without a source token."""
 
-    A subclass holds the model's states and answers for the sentence under translation.
+    written: List[Written]
+    more: bool
+
+
+class TokenSession(ABC):
+    """Translates a sentence as it arrives: takes source tokens and returns target tokens as soon as they are decided.
+
+    A subclass holds the states of the model.
     """
 
     eos: int
     source_ended = False
-    done = False  # EOS has been written, perhaps before the source ended
+    done = False  # whether EOS has been written, possibly before the source ended
 
     def push(self, token: int) -> List[Written]:
-        """One more source token has arrived (EOS: the source has ended); what is written now, EOS included."""
+        """Process one more source token (EOS ends the source); returns the target tokens written now, including EOS."""
+        if self.arrives(token):
+            self.read(token)
+        written: List[Written] = []
+        while self.wants_to_write():
+            written += self.note(self.write())
+        return written
+
+    def arrives(self, token: int) -> bool:
+        """Is this source token to be read?  Not if the translation has ended before."""
         if self.source_ended:
             raise ValueError("the source of this session has ended: begin a new session")
         self.source_ended = token == self.eos
-        if self.done:
+        return not self.done
+
+    def wants_to_write(self) -> bool:
+        return not self.done and not self.wants_to_read()
+
+    def note(self, step: Optional[Written]) -> List[Written]:
+        """What `write` gave as a list.  EOS ends the translation."""
+        if step is None:
             return []
-        self.read(token)
-        written: List[Written] = []
-        while not self.done and not self.wants_to_read():
-            step = self.write()
-            if step is not None:
-                written.append(step)
-                self.done = step.token == self.eos
-        return written
+        self.done = step.token == self.eos
+        return [step]
+
+    @property
+    def batch(self) -> Hashable:
+        """Sessions with the same value may take their turn together."""
+        return id(self)
+
+    @classmethod
+    def turns(cls, sessions: Sequence[Any], tokens: Sequence[Optional[int]]) -> List[Turn]:
+        """A turn of each session: one more source token, or None to go on writing.  Here each by itself, to its end."""
+        return [Turn([] if token is None else one.push(token), False) for one, token in zip(sessions, tokens)]
 
     @abstractmethod
     def read(self, token: int) -> None:
@@ -79,8 +106,8 @@ class TokenSession(ABC):
 
     @abstractmethod
     def wants_to_read(self) -> bool:
-        """Does the policy READ before it writes the next token?  Never at the end of the source."""
+        """Whether the policy READs before it writes the next token; never at the end of the source."""
 
     @abstractmethod
     def write(self) -> Optional[Written]:
-        """WRITE the next target token, or None if the policy has to READ first (an EOS too early)."""
+        """WRITE: the next target token, or None if the policy has to READ first (EOS came too early)."""

@@ -1,7 +1,7 @@
 """Everything that touches the insides of fairseq: registration, checkpoints, data files, and every patch.
 
-`registration.register` applies what is permanent; the rest is done where a command needs it.  The versions are those that
-have been seen to need the patch: 0.12.2 is fairseq's, 0.12.3.1 that of the package fairseq-fixed.
+`registration.register` applies the permanent patches; the others are applied by the commands that need them.  The last
+column lists the versions that need the patch: 0.12.2 of fairseq, 0.12.3.1 of the package fairseq-fixed.
 
 | patch | why | where | fairseq |
 |---|---|---|---|

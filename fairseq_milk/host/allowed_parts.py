@@ -1,21 +1,25 @@
-"""What fairseq may build from the configuration of a checkpoint: parts of this plugin, and a few of its own by name.
+"""The parts that fairseq may build from the configuration of a checkpoint: those of this plugin, and a few of fairseq.
 
-Many models, tasks and criteria of fairseq evaluate their options as Python, and some tokenisers load an address: with
-these a checkpoint of nothing but data would run code.  The parts below do not.
+Many models, tasks and criteria of fairseq evaluate their options as Python, and some tokenisers load from an address:
+with these, a checkpoint that contains only data could run code.  The parts below do not.
 """
 
 import ast
+import os
+import re
 from typing import Any, Dict, Mapping, Optional, Set
+from urllib.parse import urlsplit
 
+from fairseq.dataclass.utils import merge_with_parent
 from fairseq.models import ARCH_MODEL_REGISTRY
 from fairseq.registry import REGISTRIES
 from fairseq.tasks import TASK_REGISTRY
 from omegaconf import OmegaConf
 
-from ..console.errors import UserError
+from ..console.errors import UserError, first_line
 from .configuration import ConfigurationError
 
-# of fairseq's own, beside those of this plugin
+# parts of fairseq, beside those of this plugin
 FAIRSEQ: Dict[str, Set[str]] = {
     "task": {"translation"},
     "model": set(),
@@ -26,7 +30,7 @@ FAIRSEQ: Dict[str, Set[str]] = {
     "bpe": {"sentencepiece", "subword_nmt"},
     "scoring": {"bleu", "chrf", "sacrebleu"},
 }
-NAMES = {"task": ("_name", "task"), "model": ("_name", "arch")}  # where fairseq looks for the name; else _name
+NAMES = {"task": ("_name", "task"), "model": ("_name", "arch")}  # keys of the name, if not _name
 REQUIRED = ("task", "model")
 NO_CHOICE = ("", None)
 SENTENCE = (
@@ -35,9 +39,9 @@ SENTENCE = (
 
 
 def require_allowed_parts(cfg: Dict[str, Any]) -> None:
-    """ConfigurationError unless every part that fairseq would build of this plain configuration is allowed.
+    """Raise a ConfigurationError unless every part that fairseq would build from this configuration is allowed.
 
-    Afterwards each part has one name, under `_name`, which fairseq looks at first or alone.
+    Afterwards each part has its name under `_name`, where fairseq looks first.
     """
     for part in FAIRSEQ:
         options = cfg.get(part)
@@ -56,7 +60,9 @@ def _allowed(part: str, options: Any) -> Any:
     if part == "model" and len(options) == 1 and isinstance(next(iter(options.values())), dict):
         ((name, inner),) = options.items()  # as fairseq-hydra-train writes it
         options = {**inner, "_name": inner.get("_name") or name}
-    found = {options[key] for key in NAMES.get(part, ("_name",)) if isinstance(options.get(key), str)}
+    found = {options[key] for key in NAMES.get(part, ("_name",)) if options.get(key) is not None}
+    if not all(isinstance(name, str) for name in found):
+        raise ConfigurationError(f"its {part} has a name that is no text")
     if not found:
         if part in REQUIRED:
             raise ConfigurationError(f"its configuration has no name for its {part}")
@@ -84,7 +90,7 @@ def is_allowed(part: str, name: str) -> bool:
 
 
 def is_ours(kind: Optional[type]) -> bool:
-    """Whether a class is not one of fairseq itself, but of this plugin or another that the user has imported."""
+    """Whether a class is from this plugin, or from another one that the user has imported, and not from fairseq."""
     return kind is not None and kind.__module__.partition(".")[0] != "fairseq"
 
 
@@ -94,12 +100,20 @@ def _registry(part: str) -> Mapping[str, Any]:
     return registry
 
 
-def _require_harmless_values(cfg: Mapping[str, Any]) -> None:
-    """fairseq's Adam evaluates its betas, its encoders fetch addresses, and --eval-bleu builds a tokeniser."""
+def require_plain_names(args: Mapping[str, Any]) -> None:
+    """ConfigurationError unless the names of parts in old options are words: Hydra would take others for files."""
+    for part in (*FAIRSEQ, "arch"):
+        name = args.get(part)
+        if name not in NO_CHOICE and not (isinstance(name, str) and re.fullmatch(r"\w+", name)):
+            raise ConfigurationError(f"its {part.replace('_', ' ')} has an invalid name")
+
+
+def _require_harmless_values(cfg: Dict[str, Any]) -> None:
+    """fairseq's Adam evaluates its betas, its encoders open files and addresses, --eval-bleu builds a tokeniser."""
     for part in ("bpe", "tokenizer"):
         for key, value in cfg[part].items() if isinstance(cfg.get(part), dict) else ():
-            if isinstance(value, str) and "://" in value:
-                raise ConfigurationError(f"its {part} has an address in {key}")
+            if isinstance(value, str):
+                _require_file(part, key, value)
     optimizer = cfg.get("optimizer")
     for key, value in optimizer.items() if isinstance(optimizer, dict) else ():
         if isinstance(value, str) and key.endswith("betas") and not _is_literal(value):
@@ -107,6 +121,27 @@ def _require_harmless_values(cfg: Mapping[str, Any]) -> None:
     detokenizer = cfg["task"].get("eval_bleu_detok")
     if detokenizer not in (*NO_CHOICE, *FAIRSEQ["tokenizer"]):
         raise ConfigurationError(f"its tokenizer '{detokenizer}' is not one that a checkpoint may ask for")
+    _require_types("criterion", cfg)
+
+
+def _require_file(part: str, key: str, value: str) -> None:
+    """A file may be missing, for the caller may name another, but what has no end would be read for ever."""
+    if urlsplit(value).scheme:
+        raise ConfigurationError(f"its {part} has an address in {key}")
+    if os.path.exists(value) and not os.path.isfile(value):
+        raise ConfigurationError(f"its {part} names what is no file in {key}")
+
+
+def _require_types(part: str, cfg: Dict[str, Any]) -> None:
+    """fairseq-validate builds the criterion after the checkpoint has been loaded, when nothing knows its file."""
+    options = cfg.get(part)
+    kind = REGISTRIES[part]["dataclass_registry"].get(options.get("_name")) if isinstance(options, dict) else None
+    if kind is None:
+        return
+    try:
+        merge_with_parent(kind(), OmegaConf.create(options), remove_missing=True)
+    except Exception as error:  # omegaconf's
+        raise ConfigurationError(f"its {part} cannot be built: {first_line(error)}") from error
 
 
 def _is_literal(text: str) -> bool:
@@ -118,9 +153,9 @@ def _is_literal(text: str) -> bool:
 
 
 def require_our_model(cfg: Any) -> None:
-    """UserError unless --arch, in the options of a command, names a model of this plugin."""
+    """Raise a UserError unless --arch names a model of this plugin."""
     name = getattr(cfg, "_name", None) or getattr(cfg, "arch", None)
     if name is None and OmegaConf.is_config(cfg) and len(cfg) == 1:
-        name = next(iter(cfg))  # of a folder of fairseq-hydra-train
+        name = next(iter(cfg))  # in a folder of fairseq-hydra-train
     if not is_allowed("model", str(name)):
         raise UserError(SENTENCE.format(name))

@@ -1,9 +1,8 @@
-"""`--amp`: gradients are divided by the loss scale once.
+"""Patch for `--amp`: gradients are divided by the loss scale once, not twice.
 
-fairseq's AMPOptimizer unscales the gradients of torch's optimiser before it clips them, then steps its own wrapper,
-whose gradients the scaler believes to be scaled still and divides again: Adam's epsilon and the gradient guard would
-see gradients that are too small by the loss scale.  `FairseqOptimizer.clip_grad_norm` needs no more than the scaler's
-knowledge that *the wrapper* has been unscaled.
+fairseq's AMPOptimizer unscales the gradients through torch's optimiser before it clips them, but then steps its own
+wrapper, for which the scaler divides the gradients again.  Adam's epsilon and the gradient guard would see gradients
+that are too small by the loss scale.  Here the scaler unscales the wrapper, so that it knows that this was done.
 """
 
 from typing import Any, Callable, Optional
@@ -15,7 +14,7 @@ _clip_grad_norm = AMPOptimizer.clip_grad_norm
 
 
 class _Unscaling:
-    """The scaler as `AMPOptimizer.clip_grad_norm` sees it: asked to unscale torch's optimiser, it unscales ours."""
+    """A scaler for `AMPOptimizer.clip_grad_norm` that unscales the wrapper instead of torch's optimiser."""
 
     def __init__(self, scaler: Any, wrapper: Any) -> None:
         self._scaler, self._wrapper = scaler, wrapper

@@ -1,4 +1,4 @@
-"""Archives of models: unpacked beside nobody's files, without links or paths that lead elsewhere, and never removed."""
+"""Unpacks archives of models into a temporary folder, refusing links and paths outside of it; keeps the archive."""
 
 import atexit
 import os
@@ -17,9 +17,9 @@ MOST_MEMBERS = 10_000
 
 
 def load_archive_file(archive_file: str) -> Optional[str]:
-    """fairseq's function of this name: a folder as it is, an archive unpacked; None if there is neither.
+    """Replacement for fairseq's function: the folder, or the folder of an unpacked archive; None if there is neither.
 
-    fairseq's own writes wherever the archive says, and puts the folder in the place of the user's archive.
+    fairseq's function writes to any path in the archive, and replaces the user's archive by the folder.
     """
     try:
         local: str = file_utils.cached_path(archive_file, cache_dir=None)
@@ -30,7 +30,7 @@ def load_archive_file(archive_file: str) -> Optional[str]:
 
 @cache
 def unpacked(path: str, changed: float) -> str:
-    """The folder, temporary, with the contents of an archive; the one that holds everything if there is one."""
+    """The temporary folder with the contents of an archive, or its only subfolder if there is one."""
     folder = tempfile.mkdtemp(prefix="fairseq-milk-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     try:
@@ -45,14 +45,14 @@ def unpacked(path: str, changed: float) -> str:
     except (tarfile.TarError, EOFError, OSError, ValueError) as error:
         if isinstance(error, UserError):
             raise
-        raise UserError(f"{path} is no folder and no archive of a model: {first_line(error)}") from error
+        raise UserError(f"{path} is neither a folder nor an archive of a model: {first_line(error)}") from error
     names = os.listdir(folder)
     only = os.path.join(folder, names[0]) if len(names) == 1 else ""
     return only if os.path.isdir(only) else folder
 
 
 def require_inside(member: tarfile.TarInfo, path: str) -> None:
-    """UserError for a member that is no plain file or folder below the place where the archive is unpacked."""
+    """Raise a UserError unless a member is a plain file or folder inside the unpacked folder."""
     parts = member.name.replace("\\", "/").split("/")
     if os.path.isabs(member.name) or ".." in parts:
         raise UserError(f"{path} is refused: {member.name!a} in it would be written outside of its folder")

@@ -1,4 +1,4 @@
-"""A checkpoint as a file: its bytes are read once, their checksums verified, and nothing but data is made of them."""
+"""Reads a checkpoint file once, verifies its checksums, and loads it as plain data."""
 
 import argparse
 import contextlib
@@ -11,15 +11,16 @@ from typing import Any, Dict, Iterator, List
 import torch
 
 from ..console.errors import UserError, first_line, system_error
+from ..console.files import refuse_endless
 from . import pickled_arrays
 from .plain_data import NotPlainError, plain
 
 ZIP = b"PK\x03\x04"
-FOLDER = 0x10  # among the attributes of a record: MS-DOS's mark of a folder, of which torch reads nothing
-TAR = (257, b"ustar")  # offset and mark of torch's oldest format, which unpacks files
-# Beyond what torch itself takes for data: the options of models without a dataclass, and stand-ins for numpy's arrays.
+FOLDER = 0x10  # attribute of a record: MS-DOS directory, which torch does not read
+TAR = (257, b"ustar")  # offset and magic of torch's oldest format, a tar file
+# Allowed in addition to torch's own types: the options of models without a dataclass, and stand-ins for numpy's arrays.
 ALLOWED: Dict[str, Any] = {"argparse.Namespace": argparse.Namespace, **pickled_arrays.NAMES}
-TORCH = {  # the same of torch, for a version whose `weights_only` cannot be told of ALLOWED
+TORCH = {  # the types of torch, for versions without `safe_globals`
     "collections.OrderedDict",
     "_codecs.encode",
     "torch.Size",
@@ -30,7 +31,8 @@ HAS_ALLOW_LIST = tuple(int(part) for part in torch.__version__.split(".")[:2]) >
 
 
 def read_checkpoint(path: str) -> Dict[str, Any]:
-    """The state in a local file, as plain data; UserError if it is not a whole and undamaged checkpoint."""
+    """The state in a local file as plain data; UserError if it is not a complete and undamaged checkpoint."""
+    refuse_endless(path)
     try:
         with open(path, "rb") as file:
             content = file.read()
@@ -43,11 +45,11 @@ def read_checkpoint(path: str) -> Dict[str, Any]:
         state = plain(load_data(content))
     except NotPlainError as error:
         raise UserError(f"{path} is refused: {error}") from error
-    except Exception as error:  # torch, pickle and zipfile each have their own
+    except Exception as error:  # torch, pickle and zipfile raise many types
         code = re.search(r"GLOBAL (\S+)", str(error))
         if code is not None:
             raise UserError(f"{path} is refused: it holds {code.group(1)}, which may run code") from error
-        raise UserError(f"{path} is no checkpoint, or only a part of one: {first_line(error)}") from error
+        raise UserError(f"{path} is no checkpoint, or only a part of one: {_reason(error)}") from error
     if not isinstance(state, dict) or not _has_names(state.get("model")):
         raise UserError(f"{path} is no checkpoint of fairseq-train: it has no parameters")
     if state.get("cfg") is None and state.get("args") is None:
@@ -55,15 +57,21 @@ def read_checkpoint(path: str) -> Dict[str, Any]:
     return state
 
 
+def _reason(error: Exception) -> str:
+    """Without torch's advice to load the file all the same, and let it run code."""
+    advice, mark, said = str(error).partition("WeightsUnpickler error:")
+    return said.strip().partition("\n")[0] if mark else first_line(error)
+
+
 def _has_names(parameters: Any) -> bool:
     return isinstance(parameters, dict) and all(isinstance(name, str) for name in parameters)
 
 
 def verify_checksums(content: bytes) -> None:
-    """ValueError for an archive that is damaged, or that another reader could understand otherwise.
+    """Raise a ValueError if an archive is damaged, or could be read differently by another program.
 
-    torch writes a checksum for each record and never looks at them.  Its records are not compressed, so that all of
-    them together are no longer than the file.  A file from before torch 1.6 is no archive and has no checksums.
+    torch writes a checksum per record but does not verify it.  Records are not compressed, so their total size is at
+    most that of the file.  Files from before torch 1.6 are not archives and have no checksums.
     """
     if not content.startswith(ZIP):
         if content[TAR[0] :].startswith(TAR[1]):
@@ -83,7 +91,7 @@ def verify_checksums(content: bytes) -> None:
 
 
 def load_data(content: bytes) -> Any:
-    """What torch has saved, if it is nothing but data, whatever torch's version and its environment would allow."""
+    """The saved object if it contains only data, regardless of the version of torch and environment variables."""
     if not HAS_ALLOW_LIST:
         return load_with_data_pickle(content)
     with _only_allowed():
@@ -92,7 +100,7 @@ def load_data(content: bytes) -> Any:
 
 @contextlib.contextmanager
 def _only_allowed() -> Iterator[None]:
-    """Exactly `ALLOWED`, whatever other libraries have allowed in this process."""
+    """Allow exactly `ALLOWED` during the block, not what other libraries have allowed."""
     before = torch.serialization.get_safe_globals()
     torch.serialization.clear_safe_globals()
     allowed: List[Any] = [(thing, name) for name, thing in ALLOWED.items()]
@@ -104,11 +112,11 @@ def _only_allowed() -> Iterator[None]:
         torch.serialization.add_safe_globals(before)
 
 
-_PythonUnpickler: Any = vars(pickle)["_Unpickler"]  # the one in Python, of which every step can be replaced
+_PythonUnpickler: Any = vars(pickle)["_Unpickler"]  # the implementation in Python, whose methods can be replaced
 
 
 class DataPickle:
-    """Python's pickle restricted to the same names, for an older torch."""
+    """Python's pickle restricted to the same names, for older versions of torch."""
 
     class Unpickler(_PythonUnpickler):
         dispatch = dict(_PythonUnpickler.dispatch)
@@ -122,7 +130,7 @@ class DataPickle:
             return super().find_class(module, name)
 
         def load_build(self) -> None:
-            """State is for objects, never for a class or a function."""
+            """Set the state of an object; classes and functions are refused."""
             if callable(self.stack[-2]):
                 raise pickle.UnpicklingError("state for something that is not an object")
             super().load_build()

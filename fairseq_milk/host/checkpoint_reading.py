@@ -1,8 +1,8 @@
-"""fairseq's functions that read checkpoints, replaced by ones that read a file once and build only what is allowed.
+"""Replaces fairseq's functions that read checkpoints: a file is read once, and only allowed parts are built.
 
 fairseq reads every checkpoint with a few functions of its own: in `fairseq-train` (to resume, with --restore-file and
 --finetune-from-model), `fairseq-generate`, `fairseq-interactive`, `fairseq-validate` and in Python.  `install` replaces
-them by those of this module.  What `load_checkpoint_to_cpu` returns is what was checked: nothing is read a second time.
+them by those of this module.  `load_checkpoint_to_cpu` returns the data that was checked, without reading it again.
 """
 
 import contextlib
@@ -10,10 +10,12 @@ import os
 import warnings
 from argparse import Namespace
 from contextvars import ContextVar
-from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
+from functools import cache
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 import torch
 from fairseq import checkpoint_utils, file_utils
+from fairseq.dataclass.configs import FairseqConfig
 from fairseq.dataclass.utils import (
     convert_namespace_to_omegaconf,
     omegaconf_no_object_check,
@@ -23,34 +25,43 @@ from fairseq.file_io import PathManager
 from omegaconf import OmegaConf
 
 from ..console.errors import UserError, reason, system_error
-from .allowed_parts import is_ours, require_allowed_parts
+from .allowed_parts import is_ours, require_allowed_parts, require_plain_names
 from .archives import load_archive_file
 from .checkpoint_file import read_checkpoint
 from .configuration import ConfigurationError, plain_configuration
+from .model_sizes import require_sizes
 from .resuming import changed_options, compare_options, ranks_exchange_state, require_fitting_moments, require_resumable
 
-# whether fairseq is about to build what the configuration of a checkpoint names
-_builds: ContextVar[bool] = ContextVar("_builds", default=False)
-# where a training that is about to go on keeps what was read
+
+class Building(NamedTuple):
+    """What fairseq is about to do with a checkpoint that is read."""
+
+    only_allowed: bool  # it builds what the configuration names, so that only allowed parts may be named
+    shards: int = 1  # files that the parameters are spread over
+
+
+NOTHING = Building(only_allowed=False)
+_building: ContextVar[Building] = ContextVar("_building", default=NOTHING)
+# the state that a training is being resumed from
 _resumed: ContextVar[Optional[Dict[str, Any]]] = ContextVar("_resumed", default=None)
 
 
 def load_checkpoint_to_cpu(
     path: str, arg_overrides: Optional[Dict[str, Any]] = None, load_on_all_ranks: bool = False
 ) -> Dict[str, Any]:
-    """fairseq's function of this name: the state of a checkpoint, as data, with a configuration to build from."""
+    """Replacement for fairseq's function: the state of a checkpoint as plain data, with its configuration."""
     state: Dict[str, Any] = read_checkpoint(_local_path(path, load_on_all_ranks))
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of hydra, about the defaults of fairseq
+            warnings.simplefilter("ignore")  # hydra warns about the defaults of fairseq
             state.update(cfg=_configuration(state), args=None)
             if arg_overrides is not None:
                 overwrite_args_by_name(state["cfg"], arg_overrides)
             state = checkpoint_utils._upgrade_state_dict(state)
     except ConfigurationError as error:
         raise UserError(f"{path} is refused: {error}") from error
-    except Exception as error:  # omegaconf's, hydra's and those of missing or unfit values
-        raise UserError(f"{path} is not of a version of fairseq that this one can read: {reason(error)}") from error
+    except Exception as error:  # of omegaconf, hydra, or for missing and invalid values
+        raise UserError(f"{path} is of a version of fairseq that this one cannot read: {reason(error)}") from error
     resumed = _resumed.get()
     if resumed is not None:
         require_resumable(state, path)
@@ -59,7 +70,7 @@ def load_checkpoint_to_cpu(
 
 
 def _local_path(path: str, load_on_all_ranks: bool) -> str:
-    """As fairseq does it: the local copy of a remote file may be old and is fetched again."""
+    """The local path, as in fairseq: the local copy of a remote file may be outdated and is fetched again."""
     local: str = PathManager.get_local_path(path)
     if local != path and PathManager.path_requires_pathmanager(path):
         with contextlib.suppress(FileNotFoundError):
@@ -71,31 +82,60 @@ def _local_path(path: str, load_on_all_ranks: bool) -> str:
 
 
 def _configuration(state: Dict[str, Any]) -> Any:
-    """The one configuration of a checkpoint, as a DictConfig without interpolation.
+    """The configuration of a checkpoint as a DictConfig without interpolation.
 
-    A checkpoint from before fairseq 0.10.1 has a Namespace, which becomes its only configuration: another one beside it
-    could say something else.
+    The Namespace of a checkpoint from before fairseq 0.10.1 becomes its only configuration, so that there are not two.
     """
     cfg = state["cfg"] if state.get("args") is None else state["args"]
     plain = plain_configuration(cfg)
     if state.get("args") is not None:
+        require_plain_names(plain)
         cfg = convert_namespace_to_omegaconf(Namespace(**plain))
         cfg = OmegaConf.to_container(cfg, resolve=True, enum_to_str=True)
         plain = plain_configuration(cfg)
     for part in ("model", "task"):
         if not isinstance(plain.get(part), dict):
             raise ConfigurationError(f"its configuration has no {part}")
-    if _builds.get():
+    building = _building.get()
+    if building.only_allowed:
+        _require_shard(state, building.shards)
         require_allowed_parts(plain)
-        return OmegaConf.create(plain)
+        require_sizes(plain["model"], state["model"])
+        return OmegaConf.create(_with_defaults(plain))
     for part, value in cfg.items():
-        if isinstance(value, Namespace):  # of a model of fairseq's own, which wants it so
+        if isinstance(value, Namespace):  # models of fairseq expect it
             plain[part] = Namespace(**plain[part])
     try:
         return OmegaConf.create(plain, flags={"allow_objects": True})
     except TypeError:  # omegaconf 2.0, of fairseq 0.12.2
         with omegaconf_no_object_check():
             return OmegaConf.create(plain)
+
+
+def _require_shard(state: Dict[str, Any], shards: int) -> None:
+    """fairseq takes other shards for models of their own: the last one would be used, with parameters missing."""
+    if shards > 1 and "fsdp_metadata" not in state:
+        raise ConfigurationError("it is not one of the shards that --ddp-backend fully_sharded writes")
+
+
+def _with_defaults(cfg: Dict[str, Any]) -> Dict[str, Any]:
+    """The configuration with every group that fairseq looks at afterwards.
+
+    How to generate is not for a checkpoint to say: fairseq-train knows nothing of it, and --replace-unk is a file that
+    would be read.
+    """
+    whole: Dict[str, Any] = {**_defaults(), **cfg, "generation": _defaults()["generation"]}
+    for group, default in _defaults().items():
+        if isinstance(default, dict) and not isinstance(whole[group], dict):
+            raise ConfigurationError(f"its configuration has no {group}")
+    return whole
+
+
+@cache
+def _defaults() -> Dict[str, Any]:
+    structure: Any = OmegaConf.structured(FairseqConfig)
+    defaults: Any = OmegaConf.to_container(structure, resolve=True, enum_to_str=True)
+    return {str(group): options for group, options in defaults.items()}
 
 
 # ---- building -------------------------------------------------------------------------------------------------------
@@ -112,15 +152,15 @@ def load_models(
     num_shards: int = 1,
     state: Any = None,
 ) -> Tuple[List[Any], Any, Any]:
-    """fairseq's `load_model_ensemble_and_task`, one file after the other, so that the one at fault can be named.
+    """Replacement for fairseq's `load_model_ensemble_and_task`: one file after the other, so that errors name the file.
 
-    Only where the caller has set up another task than ours are the models of fairseq itself built.  state: as
-    `load_checkpoint_to_cpu` returns it inside of `building`.
+    Models of fairseq are built only if the caller has set up a task of fairseq.  state: as returned by
+    `load_checkpoint_to_cpu` inside `building`.
     """
     assert state is None or len(filenames) == 1
     models: List[Any] = []
     cfg = None
-    with building(task is None or is_ours(type(task))):
+    with building(task is None or is_ours(type(task)), num_shards):
         for path in filenames:
             with at_fault(path):
                 loaded, cfg, task = _load_models([path], arg_overrides, task, strict, suffix, num_shards, state)
@@ -129,18 +169,18 @@ def load_models(
 
 
 @contextlib.contextmanager
-def building(only_allowed: bool = True) -> Iterator[None]:
-    """A checkpoint that is read in the block may only name parts that are allowed, for fairseq will build them."""
-    token = _builds.set(only_allowed)
+def building(only_allowed: bool = True, shards: int = 1) -> Iterator[None]:
+    """Checkpoints read during the block may only name allowed parts, because fairseq is going to build them."""
+    token = _building.set(Building(only_allowed, shards))
     try:
         yield
     finally:
-        _builds.reset(token)
+        _building.reset(token)
 
 
 @contextlib.contextmanager
 def at_fault(path: str) -> Iterator[None]:
-    """Whatever goes wrong becomes a sentence that names this checkpoint."""
+    """Errors during the block become a UserError that names this checkpoint."""
     try:
         yield
     except UserError as error:
@@ -149,7 +189,7 @@ def at_fault(path: str) -> Iterator[None]:
         raise UserError(f"{path}: {error}") from error
     except OSError as error:
         raise UserError(f"{path} cannot be read: {system_error(error)}") from error
-    except Exception as error:  # fairseq's own, of many kinds
+    except Exception as error:  # fairseq raises many types
         raise UserError(f"{path} cannot be loaded: {reason(error)}") from error
 
 
@@ -159,7 +199,7 @@ _resume = checkpoint_utils.load_checkpoint
 
 
 def resume(cfg: Any, trainer: Any, **passthrough: Any) -> Any:
-    """fairseq's `load_checkpoint`: takes up a training from a checkpoint that is whole and of the same model."""
+    """Replacement for fairseq's `load_checkpoint`: resumes from a checkpoint that is complete and of the same model."""
     read: Dict[str, Any] = {}
     token = _resumed.set(read)
     try:
@@ -181,11 +221,11 @@ def resume(cfg: Any, trainer: Any, **passthrough: Any) -> Any:
 
 
 def _sentence(error: Exception, read: Dict[str, Any], trainer: Any) -> Optional[str]:
-    """What to say of an error that comes from a checkpoint; None if it is said already, or comes from elsewhere."""
+    """The sentence for an error that comes from a checkpoint; None if it already has one or has another cause."""
     if isinstance(error, (UserError, MemoryError, torch.cuda.OutOfMemoryError)):
         return None
     hidden = error.__context__
-    if isinstance(hidden, UserError):  # fairseq names the file but hides why its parameters are refused
+    if isinstance(hidden, UserError):  # fairseq names the file but not why its parameters are refused
         return f"{str(error).split(';')[0]}: {hidden}"
     if not read:
         return None
@@ -195,7 +235,7 @@ def _sentence(error: Exception, read: Dict[str, Any], trainer: Any) -> Optional[
 
 
 def install() -> None:
-    """From here on fairseq reads checkpoints as above."""
+    """Install the functions of this module in fairseq."""
     checkpoint_utils.load_checkpoint_to_cpu = load_checkpoint_to_cpu
     checkpoint_utils.load_model_ensemble_and_task = load_models
     checkpoint_utils.load_checkpoint = resume

@@ -1,4 +1,4 @@
-"""Checkpoints are written to a temporary file that then takes their place: an interrupted write leaves the old one."""
+"""Writes checkpoints atomically: to a temporary file that then replaces the old one."""
 
 import os
 import time
@@ -10,16 +10,16 @@ from fairseq.file_io import PathManager
 
 from ..console.errors import UserError, system_error
 
-ATTEMPTS, PAUSE = 3, 2.5  # fairseq's; seconds
+ATTEMPTS, PAUSE = 3, 2.5  # seconds, as in fairseq
 
 _save = checkpoint_utils.torch_persistent_save
 _copy = PathManager.copy
 
 
 def save_whole(obj: Any, filename: str, async_write: bool = False) -> None:
-    """fairseq's `torch_persistent_save`, in which each attempt has a file of its own.
+    """Replacement for fairseq's `torch_persistent_save` that writes each attempt to a new file.
 
-    fairseq's attempts share one: a second attempt is appended to what the first has left, and cannot be read.
+    fairseq appends a second attempt to the remains of the first, which gives an unreadable file.
     """
     if async_write or not PathManager.supports_rename(filename):
         _save(obj, filename, async_write)
@@ -42,9 +42,9 @@ def save_to(path: str, obj: Any) -> None:
 
 
 class ErrorRecordingFile:
-    """A file in which torch can write to the end; the first error is kept.
+    """A file that records the first error and ignores later writes.
 
-    A write that fails is hidden by torch under an error of its own, and torch 1.13 ends the whole process.
+    torch hides a failed write under its own error, and torch 1.13 ends the whole process.
     """
 
     def __init__(self, file: BinaryIO) -> None:
@@ -67,7 +67,7 @@ class ErrorRecordingFile:
 
 
 def copy_whole(src_path: str, dst_path: str, overwrite: bool = False) -> bool:
-    """fairseq's `PathManager.copy`, with which it makes checkpoint_last.pt over the old one."""
+    """Replacement for fairseq's `PathManager.copy`, with which it overwrites checkpoint_last.pt."""
     if not (overwrite and PathManager.supports_rename(dst_path)):
         return bool(_copy(src_path, dst_path, overwrite))
     replace_whole(dst_path, lambda temporary: _copy(src_path, temporary, overwrite=True))
@@ -75,22 +75,22 @@ def copy_whole(src_path: str, dst_path: str, overwrite: bool = False) -> bool:
 
 
 def replace_whole(path: str, write: Callable[[str], object]) -> None:
-    """`write` a temporary file, which then takes the place of `path` at once.
+    """Let `write` write a temporary file, which then replaces `path`.
 
-    Whoever is killed leaves the old file as it was, and so does a full disk, which is said in a sentence.
+    A kill or a full disk leaves the old file; a full disk is reported in one sentence.
     """
     temporary = f"{path}.tmp"
     try:
         write(temporary)
         PathManager.rename(temporary, path)
-    except (OSError, RuntimeError) as error:  # RuntimeError: torch's
+    except (OSError, RuntimeError) as error:  # RuntimeError: raised by torch
         if os.path.exists(temporary):
             os.remove(temporary)
         reason = system_error(error)
-        raise UserError(f"{path} could not be written: {reason}; the checkpoint before it is untouched") from error
+        raise UserError(f"{path} could not be written: {reason}; the previous checkpoint is kept") from error
 
 
 def install() -> None:
-    """From here on fairseq writes checkpoints as above."""
+    """Install the functions of this module in fairseq."""
     checkpoint_utils.torch_persistent_save = save_whole
     PathManager.copy = staticmethod(copy_whole)

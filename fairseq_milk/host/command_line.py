@@ -1,4 +1,4 @@
-"""fairseq's commands: how they end with a `UserError`, their parser, their standard input and their log."""
+"""Adapts fairseq's commands: errors, defaults of options, standard input and log level."""
 
 import contextlib
 import logging
@@ -13,7 +13,7 @@ from ..console.uncaught import is_command, print_user_errors
 def install() -> None:
     """In a command of fairseq, print an uncaught `UserError` as its sentence; in Python it keeps its traceback.
 
-    Hydra, under `fairseq-hydra-train`, would print a traceback of its own.
+    HYDRA_FULL_ERROR is set because `fairseq-hydra-train` would print its own traceback.
     """
     if is_command("fairseq-", "fairseq_cli"):
         print_user_errors()
@@ -21,7 +21,7 @@ def install() -> None:
 
 
 def replace_default(parser: Any, option: str, fairseq_default: Any, default: Any) -> bool:
-    """Give an option of fairseq another default; False if the command does not have it, or has changed it itself."""
+    """Change the default of an option; False if the command does not have it, or has already changed it."""
     if parser.get_default(option) != fairseq_default:
         return False
     parser.set_defaults(**{option: default})
@@ -29,19 +29,19 @@ def replace_default(parser: Any, option: str, fairseq_default: Any, default: Any
 
 
 def replace_invalid_input() -> None:
-    """Standard input is UTF-8, and what is not becomes U+FFFD, as in `fairseq-milk stream`."""
+    """Read standard input as UTF-8 with U+FFFD for invalid bytes, as in `fairseq-milk stream`."""
     if isinstance(sys.stdin, TextIOWrapper):
         sys.stdin.reconfigure(encoding="utf-8", errors="replace")
 
 
 def only_warnings() -> None:
-    """Log no more than warnings: importing fairseq turns on the debugging output of every library."""
+    """Log warnings only: importing fairseq turns on the debug messages of all libraries."""
     logging.getLogger().setLevel(logging.WARNING)
 
 
 @contextlib.contextmanager
 def command_line(argv: List[str]) -> Iterator[None]:
-    """`sys.argv` inside the block: fairseq's parsers look there for --user-dir, whatever arguments they are given."""
+    """Set `sys.argv` during the block: fairseq's parsers look for --user-dir there, whatever arguments they get."""
     before, sys.argv = sys.argv, argv
     try:
         yield

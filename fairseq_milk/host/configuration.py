@@ -1,7 +1,7 @@
 """The configuration in a checkpoint: plain values, without interpolation, of limited size.
 
-OmegaConf evaluates `${...}` in a value whenever it is read: the value can change from one reading to the next, and can
-take in environment variables.  fairseq saves configurations that are resolved, so none is expected.
+OmegaConf evaluates `${...}` each time a value is read: the value can change between two reads, and can contain
+environment variables.  fairseq saves resolved configurations, so none is expected.
 """
 
 from argparse import Namespace
@@ -10,17 +10,17 @@ from typing import Any, Dict
 from ..console.errors import printable
 
 DEEPEST = 12
-MOST = 20_000  # values; fairseq has some 400
-LONGEST = 20_000  # characters of a text
+MOST = 20_000  # largest number of values; fairseq has about 400
+LONGEST = 20_000  # characters in a string
 LARGEST = 2**63
 
 
 class ConfigurationError(ValueError):
-    """One sentence about the configuration, to be put behind the name of its file."""
+    """A fault of the configuration, as a phrase that follows the name of its file."""
 
 
 def plain_configuration(cfg: Any) -> Dict[str, Any]:
-    """The configuration as dictionaries, lists, numbers and texts; a Namespace becomes a dictionary, too."""
+    """The configuration as dictionaries, lists, numbers and strings; a Namespace becomes a dictionary."""
     if not isinstance(cfg, (dict, Namespace)):
         raise ConfigurationError(f"its configuration is a {type(cfg).__name__}")
     result: Dict[str, Any] = _Copier().copy(cfg, "", 0)

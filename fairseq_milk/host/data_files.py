@@ -1,4 +1,4 @@
-"""Are the files of `fairseq-preprocess` whole?  fairseq maps them to memory and stumbles over what is damaged."""
+"""Checks that the files of `fairseq-preprocess` are complete; fairseq maps them to memory without checks."""
 
 import os
 import re
@@ -9,22 +9,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..console.errors import UserError
+from ..console.files import refuse_endless
 
 MAGIC = b"MMIDIDX\x00\x00"
-OTHER_MAGIC = (b"TNTIDX\x00\x00", b"HUFFIDX\x00\x00")  # of other --dataset-impl, which fairseq checks itself
-HEADER = struct.Struct("<9sQBQ")  # magic, version, type of a token, sentences
+OTHER_MAGIC = (b"TNTIDX\x00\x00", b"HUFFIDX\x00\x00")  # formats of other --dataset-impl, which fairseq checks itself
+HEADER = struct.Struct("<9sQBQ")  # magic, version, token type, number of sentences
 VERSION = 1
 TYPES = {1: "u1", 2: "i1", 3: "<i2", 4: "<i4", 5: "<i8", 8: "<u2", 9: "<u4", 10: "<u8"}
-BLOCK = 1 << 24  # tokens that are looked at at once
+BLOCK = 1 << 24  # tokens checked at a time
 
 
 def check_data_files(folder: str, split: str, combine: bool, dictionaries: Mapping[str, int] = {}) -> None:
-    """UserError for the first index or data file of a split that is not as fairseq-preprocess writes it.
+    """Raise a UserError for the first index or data file of a split that is damaged or incomplete.
 
-    combine: train, train1, train2, ...  dictionaries: the number of words of each language; where it is given, a token
-    beyond it is found too.  A damaged token that is another word of the dictionary cannot be told.
+    combine: also check train1, train2, ...  dictionaries: the number of words of each language, to find tokens beyond
+    it.  A damaged token that is a word of the dictionary cannot be detected.
     """
     for prefix in prefixes(folder, split, combine):
+        for ending in ("idx", "bin"):
+            refuse_endless(f"{prefix}.{ending}")
         with open(f"{prefix}.idx", "rb") as index:
             content = index.read()
         if content.startswith(OTHER_MAGIC):
@@ -36,14 +39,14 @@ def check_data_files(folder: str, split: str, combine: bool, dictionaries: Mappi
         if os.path.getsize(f"{prefix}.bin") > tokens * kind.itemsize:
             raise damaged(f"{prefix}.bin", f"it has more than {tokens} tokens")
         if lengths.min(initial=0) < 0 or not np.array_equal(places, (lengths.cumsum() - lengths) * kind.itemsize):
-            raise damaged(f"{prefix}.idx", "its sentences do not follow one another")
+            raise damaged(f"{prefix}.idx", "its sentences are not contiguous")
         language = prefix.rpartition(".")[2]
         if language in dictionaries and tokens:
             check_tokens(f"{prefix}.bin", kind, dictionaries[language])
 
 
 def read_index(path: str, content: bytes) -> Tuple["np.dtype[np.int64]", NDArray[np.int64], NDArray[np.int64]]:
-    """The type of the tokens, and the length and the place of each sentence."""
+    """The token type, and the length and position of each sentence."""
     if not content.startswith(MAGIC):
         raise damaged(path, "it does not begin like an index")
     if len(content) < HEADER.size:
@@ -68,7 +71,7 @@ def check_tokens(path: str, kind: "np.dtype[np.int64]", words: int) -> None:
 
 
 def prefixes(folder: str, split: str, combine: bool) -> List[str]:
-    """Of both sides: .../test.de-en.de, .../test.de-en.en."""
+    """The paths of both sides without suffix: .../test.de-en.de, .../test.de-en.en."""
     name = re.compile(re.escape(split) + (r"\d*" if combine else "") + r"\.[^.]+\.[^.]+\.idx")
     return sorted(os.path.join(folder, file[: -len(".idx")]) for file in os.listdir(folder) if name.fullmatch(file))
 

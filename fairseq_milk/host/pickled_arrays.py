@@ -1,8 +1,8 @@
-"""Stand-ins for what numpy pickles, so that a checkpoint with arrays is read without calling numpy's own functions.
+"""Stand-ins for pickled numpy objects, so that a checkpoint with arrays is read without calling functions of numpy.
 
 fairseq saves the counts of --eval-bleu as numpy arrays and scalars.  numpy's `_reconstruct` and `ndarray.__setstate__`
-trust what they are given: a forged object array is a segmentation fault.  Here the parts are only kept, and an array of
-numbers is made of them once they have been found to fit.
+do not check their arguments: a forged object array causes a segmentation fault.  The stand-ins store the arguments, and
+build an array of numbers after checking them.
 """
 
 from typing import Any, Dict
@@ -14,11 +14,11 @@ MOST_AXES = 8
 
 
 class PickledType:
-    """For numpy.dtype: a type of numbers."""
+    """Stands in for numpy.dtype: a numeric type."""
 
     def __init__(self, name: Any, *flags: Any) -> None:
         if name not in NUMBERS:
-            raise ValueError("it holds an array of something else than numbers")
+            raise ValueError("it holds an array of something other than numbers")
         self.dtype = np.dtype(name)
 
     def __setstate__(self, state: Any) -> None:
@@ -29,7 +29,7 @@ class PickledType:
 
 
 class PickledArray:
-    """For numpy.ndarray."""
+    """Stands in for numpy.ndarray."""
 
     value: Any = None
 
@@ -49,14 +49,14 @@ def _is_shape(shape: Any) -> bool:
 
 
 def reconstruct(kind: Any, shape: Any, code: Any) -> PickledArray:
-    """For numpy's `_reconstruct`, which makes the array that `__setstate__` then fills."""
+    """Stands in for numpy's `_reconstruct`, which creates the array that `__setstate__` fills."""
     if kind is not PickledArray:
         raise ValueError("it holds a damaged array")
     return PickledArray()
 
 
 def scalar(kind: Any, raw: Any) -> Any:
-    """For numpy's `scalar`: the number, as Python's own."""
+    """Stands in for numpy's `scalar`: returns a Python number."""
     if not isinstance(kind, PickledType) or not isinstance(raw, bytes) or len(raw) != kind.dtype.itemsize:
         raise ValueError("it holds a damaged number")
     return np.frombuffer(raw, dtype=kind.dtype)[0].item()

@@ -1,7 +1,7 @@
-"""What was read from a checkpoint, made anew of plain data: containers, numbers, texts, tensors and arrays of numbers.
+"""Copies the content of a checkpoint to plain data: containers, numbers, strings, tensors and numeric arrays.
 
-Anything else that a file can make of its objects is refused or gone: a dictionary with methods of its own, one that
-holds itself, or one that is small in the file and endless when it is followed.
+Everything else is refused or dropped: subclasses of dictionaries, containers that contain themselves, and data that is
+small in the file but unbounded when traversed.
 """
 
 from argparse import Namespace
@@ -12,17 +12,17 @@ import torch
 
 from .pickled_arrays import PickledArray
 
-DEEPEST = 40  # containers within containers
-MOST = 300_000  # values: an optimiser has some per parameter, and a model some thousand parameters
+DEEPEST = 40  # nesting of containers
+MOST = 300_000  # number of values: an optimiser has a few per parameter, and a model some thousand parameters
 LEAVES = (type(None), bool, int, float, complex, str, bytes, torch.Size, torch.dtype, torch.device)
 
 
 class NotPlainError(ValueError):
-    """One sentence about what was found, to be put behind the name of the file."""
+    """What was found, as a phrase that follows the name of the file."""
 
 
 def plain(value: Any) -> Any:
-    """The same data in new containers; NotPlainError for anything else."""
+    """A copy of the data in new containers; NotPlainError if it is not plain."""
     return _Copier().copy(value, 0)
 
 
@@ -48,7 +48,7 @@ class _Copier:
         if type(value) in (dict, OrderedDict):
             copied = type(value)((self._key(key, depth), self.copy(item, depth)) for key, item in dict.items(value))
             metadata = vars(value).get("_metadata") if type(value) is OrderedDict else None
-            if metadata is not None:  # torch's versions of the modules of a model
+            if metadata is not None:  # version numbers of modules, written by torch
                 copied._metadata = self.copy(metadata, depth)
             return copied
         if type(value) in (list, tuple, set):
@@ -65,7 +65,7 @@ class _Copier:
 
 
 def _tensor(tensor: torch.Tensor) -> torch.Tensor:
-    """The tensor, if it is dense, in memory, and no larger than what the file holds of it."""
+    """The tensor, if it is dense, in memory, and not larger than its storage."""
     if type(tensor) not in (torch.Tensor, torch.nn.Parameter):
         raise NotPlainError(f"it holds a {type(tensor).__name__}, which is not a plain tensor")
     if tensor.layout is not torch.strided or tensor.device.type != "cpu" or tensor.is_quantized:

@@ -1,6 +1,6 @@
-"""`--fp16`, `--bf16` and `--amp` on a CPU are refused with a sentence.
+"""Refuses `--fp16`, `--bf16` and `--amp` on a CPU with one sentence.
 
-fairseq takes --bf16 for a sign of a TPU, and its other half-precision modes need CUDA: both end in a traceback.
+fairseq assumes a TPU for --bf16, and its other half-precision modes need CUDA: both end in a traceback.
 """
 
 from typing import Any, Callable
@@ -19,7 +19,7 @@ def has_gpu(cfg: Any) -> bool:
 
 
 def refuse_half_precision(cfg: Any) -> None:
-    """UserError if a half-precision mode of fairseq is asked for on a CPU."""
+    """Raise a UserError for a half-precision mode of fairseq on a CPU."""
     asked = [option for option in OPTIONS if getattr(cfg.common, option, False)]
     if asked and not has_gpu(cfg):
         raise UserError(
@@ -29,7 +29,7 @@ def refuse_half_precision(cfg: Any) -> None:
 
 
 def _checked_init(self: Any, cfg: Any, *args: Any, **kwargs: Any) -> None:
-    if hasattr(cfg, "common"):  # else an old Namespace, which fairseq converts
+    if hasattr(cfg, "common"):  # otherwise an old Namespace, which fairseq converts
         refuse_half_precision(cfg)
     _init(self, cfg, *args, **kwargs)
 

@@ -1,6 +1,6 @@
-"""Random numbers of their own for every rank of a data-parallel training.
+"""Seeds the random numbers of each rank of a data-parallel training differently.
 
-fairseq seeds all ranks alike before every update, so that they would drop the same units and draw the same noise on
+fairseq gives all ranks the same seed before every update, so that they would use the same dropout masks and noise for
 different sentences.
 """
 
@@ -10,9 +10,9 @@ from fairseq.distributed import utils as distributed_utils
 
 
 def seed_by_rank() -> None:
-    """Call before each forward.  The new seed depends on fairseq's, the rank and the number of calls since.
+    """Called before each forward.  The new seed depends on fairseq's seed, the rank and the number of calls since.
 
-    Rank 0 keeps its numbers, as does a single process.  A resumed training draws the same as an uninterrupted one,
+    Rank 0, and a single process, keep their seed.  A resumed training draws the same as an uninterrupted one,
     because fairseq's seed depends on the update alone.
     """
     if not (dist.is_available() and dist.is_initialized()):

@@ -1,11 +1,11 @@
-"""Everything that fairseq knows by name: `register` imports fairseq, patches it and registers the plugin."""
+"""Registers the plugin: `register` imports fairseq, patches it and registers all classes."""
 
 import contextlib
 import importlib
 import logging
 from typing import Iterator
 
-# Each registers its classes when it is imported.  They are named as text, because they import this package themselves.
+# Each registers its classes when it is imported.  Given as strings, because they import this package themselves.
 MODULES = (
     "criterions",
     "models.milk_rnmt",
@@ -19,7 +19,7 @@ _registered = False
 
 
 def register() -> None:
-    """The body of `fairseq_milk.register`."""
+    """See `fairseq_milk.register`."""
     global _registered
     if _registered:
         return
@@ -40,7 +40,7 @@ def register() -> None:
 
 @contextlib.contextmanager
 def _without_speech_warning() -> Iterator[None]:
-    """When fairseq is imported, its task for speech asks for tensorboardX, which nothing here needs."""
+    """Suppress the message of fairseq's speech task, on import, that tensorboardX is not installed."""
     logger = logging.getLogger("fairseq.tasks.text_to_speech")
     before = logger.level
     logger.setLevel(logging.ERROR)

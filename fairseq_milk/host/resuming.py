@@ -1,9 +1,10 @@
-"""Going on with a training: the state that it takes up must be whole, and its options those of the checkpoint."""
+"""Resuming a training: its state must be complete, and its options must match those of the checkpoint."""
 
 import argparse
 import collections
 import contextlib
 import logging
+import math
 import typing
 from numbers import Real
 from typing import Any, Dict, Iterator, List
@@ -14,17 +15,18 @@ import torch
 from fairseq.distributed.utils import _TensorPlaceholder
 from omegaconf import OmegaConf
 
-from ..console.errors import UserError
+from ..console.errors import UserError, printable
 
 logger = logging.getLogger(__name__)
 
-METERS = ("AverageMeter", "SumMeter", "TimeMeter", "StopwatchMeter", "ConcatTensorMeter")  # fairseq calls any name
-MOMENTS = ("exp_avg", "exp_avg_sq")  # what Adam and Adafactor keep in the shape of a parameter
-LENGTH = ("max_update", "max_epoch")  # a training may go on for longer
+METERS = ("AverageMeter", "SumMeter", "TimeMeter", "StopwatchMeter", "ConcatTensorMeter")  # fairseq would call any name
+MOMENTS = ("exp_avg", "exp_avg_sq")  # state of Adam and Adafactor with the shape of a parameter
+SETTINGS = ("lr", "betas", "eps", "weight_decay")  # of an optimiser, which takes them up from a checkpoint
+LENGTH = ("max_update", "max_epoch")  # a training may be extended
 COMPARED = ("model", "criterion", "optimizer", "lr_scheduler")
-# options of a model that are about its training; any other says what its parameters mean
-ABOUT_TRAINING = ("noise", "noise_ramp", "energy_bias", "product_precision")
-# Ranks send one another a state that has been read, in torch's format: these classes occur in it besides plain data.
+# model options that only affect training; all others determine the meaning of its parameters
+ABOUT_TRAINING = ("noise", "noise_ramp", "head_after", "energy_bias", "product_precision")
+# Classes in the state that ranks send to one another in torch's format, besides plain data.
 EXCHANGED: List[Any] = [
     argparse.Namespace,
     collections.defaultdict,
@@ -48,7 +50,7 @@ EXCHANGED: List[Any] = [
 
 @contextlib.contextmanager
 def ranks_exchange_state() -> Iterator[None]:
-    """What one rank of this training has read, the others may load in the block."""
+    """During the block ranks may load the state that another rank of this training has read."""
     if not hasattr(torch.serialization, "safe_globals"):
         yield
         return
@@ -60,35 +62,35 @@ def ranks_exchange_state() -> Iterator[None]:
 
 
 def require_resumable(state: Dict[str, Any], path: str) -> None:
-    """UserError for a state that fairseq would stumble over now or some updates later."""
+    """Raise a UserError for a state with which fairseq would fail, now or some updates later."""
     problem = _history(state.get("optimizer_history")) or _extra(state.get("extra_state"))
     if problem:
-        raise UserError(f"{path} is damaged: {problem}; go on from an earlier checkpoint")
+        raise UserError(f"{path} is damaged: {problem}; resume from an earlier checkpoint")
 
 
 def _history(history: Any) -> str:
     last = history[-1] if isinstance(history, list) and history else None
     names = ("criterion_name", "optimizer_name")
     if not isinstance(last, dict) or not all(isinstance(last.get(name), str) for name in names):
-        return "its history of optimisers is not one"
+        return "its history of optimisers is invalid"
     if not _is_count(last.get("num_updates")):
         return f"its number of updates is {_shown(last.get('num_updates'))}"
     schedule = last.get("lr_scheduler_state")
     if not isinstance(schedule, dict) or not _is_number(schedule.get("best")):
-        return "the state of its learning rate is not one"
+        return "the state of its learning rate is invalid"
     return ""
 
 
 def _extra(extra: Any) -> str:
     iterator = extra.get("train_iterator") if isinstance(extra, dict) else None
     if not isinstance(iterator, dict) or not _is_count(iterator.get("epoch")) or iterator["epoch"] < 1:
-        return "its place in the data is missing"
+        return "its position in the data is missing"
     if not _is_count(iterator.get("iterations_in_epoch", 0)) or not _is_count(iterator.get("version", 1)):
-        return "its place in the data is not a number of batches"
+        return "its position in the data is not a number of batches"
     if not isinstance(iterator.get("shuffle", True), bool):
-        return "its place in the data is not one"
+        return "its position in the data is invalid"
     for name in ("best", "val_loss", "previous_training_time"):
-        if not _is_figure(extra.get(name)):  # a tensor where ranks have added them up
+        if not _is_figure(extra.get(name)):  # a tensor if it was summed over ranks
             return f"its {name} is {_shown(extra[name])}"
     return _meters(extra.get("metrics"))
 
@@ -96,10 +98,10 @@ def _extra(extra: Any) -> str:
 def _meters(metrics: Any) -> str:
     groups = {} if metrics is None else metrics
     if not isinstance(groups, dict) or not all(isinstance(group, list) for group in groups.values()):
-        return "its statistics are not some"
+        return "its statistics are invalid"
     for meter in (meter for group in groups.values() for meter in group):
         if not isinstance(meter, (list, tuple)) or len(meter) != 4:
-            return "its statistics are not some"
+            return "its statistics are invalid"
         priority, key, kind, values = meter
         if not _is_number(priority) or not isinstance(key, str) or kind not in METERS or not isinstance(values, dict):
             return f"its statistics have a {_shown(kind)}"
@@ -121,13 +123,22 @@ def _is_figure(value: Any) -> bool:
 
 
 def _shown(value: Any) -> str:
-    return repr(value)[:40]
+    try:
+        return repr(value)[:40]
+    except ValueError:  # a number of thousands of digits
+        return "beyond all bounds"
 
 
 def require_fitting_moments(trainer: Any, path: str) -> None:
-    """UserError unless what the optimiser has taken up fits the parameters."""
-    optimizer = getattr(trainer._optimizer, "optimizer", None)
+    """Raise a UserError unless the loaded state of the optimiser is whole and has the shapes of the parameters."""
+    optimizer: Any = getattr(trainer._optimizer, "optimizer", None)
+    for group in getattr(optimizer, "param_groups", ()):
+        missing = [name for name in SETTINGS if name in optimizer.defaults and name not in group]
+        if missing or not all(_is_setting(value) for name, value in group.items() if name != "params"):
+            raise UserError(f"{path} is damaged: the settings of its optimiser are not whole")
     for parameter, values in getattr(optimizer, "state", {}).items():
+        if isinstance(values, dict) and not _is_setting(values.get("step")):
+            raise UserError(f"{path} is damaged: its optimiser has not counted its steps")
         for name in MOMENTS:
             moment = values.get(name) if isinstance(values, dict) else None
             if moment is None:
@@ -138,13 +149,22 @@ def require_fitting_moments(trainer: Any, path: str) -> None:
                 raise UserError(f"{path} is damaged: the state of its optimiser is not finite")
 
 
+def _is_setting(value: Any) -> bool:
+    """A switch, a number or some numbers: a text would be noticed in the next update."""
+    if isinstance(value, (list, tuple)):
+        return all(map(_is_setting, value))
+    if isinstance(value, torch.Tensor):
+        return bool(torch.isfinite(value).all())
+    return value is None or (isinstance(value, (int, float)) and abs(value) < math.inf)
+
+
 # ---- the options ----------------------------------------------------------------------------------------------------
 
 
 def compare_options(saved: Any, trainer: Any, path: str) -> None:
-    """Log the options that differ from those of the checkpoint; UserError if they change what its parameters mean.
+    """Log the options that differ from those of the checkpoint; UserError if they change the meaning of parameters.
 
-    Not if the optimiser starts anew, which says that another training is meant.
+    Not if the optimiser is reset, which means that another training is intended.
     """
     checkpoint = trainer.cfg.checkpoint
     anew = checkpoint.reset_optimizer or path == checkpoint.finetune_from_model
@@ -157,17 +177,17 @@ def compare_options(saved: Any, trainer: Any, path: str) -> None:
         )
     changed = changed_options(saved, trainer.cfg)
     if changed:
-        logger.warning(f"going on from {path} with other options than it was trained with: {changed}")
+        logger.warning(printable(f"resuming from {path} with other options than it was trained with: {changed}"))
 
 
 def changed_options(saved: Any, cfg: Any) -> str:
-    """'--noise 1.0 (was 4.0), --lr-scheduler fixed (was rnmt_plus)'; empty if all are the same."""
+    """The options that differ, like '--noise 1.0 (was 4.0), --lr-scheduler fixed (was rnmt_plus)'; else empty."""
     texts = (text for part in COMPARED for text in _changed(saved, cfg, part).values())
     return ", ".join(dict.fromkeys(texts))
 
 
 def _changed(saved: Any, cfg: Any, part: str) -> Dict[str, str]:
-    """Of the options that both have: '--noise 1.0 (was 4.0)'."""
+    """The options of one part that both have and that differ, for example '--noise 1.0 (was 4.0)'."""
     before, now = (_options(config, part) for config in (saved, cfg))
     return {
         name: f"--{(part if name == '_name' else name).replace('_', '-')} {now[name]} (was {value})"

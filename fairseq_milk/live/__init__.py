@@ -1,4 +1,4 @@
-"""Live translation: a trained model behind one small interface, whether it is a checkpoint or an exported folder.
+"""Live translation with a checkpoint or an exported folder, through one interface.
 
     import fairseq_milk
 

@@ -1,4 +1,4 @@
-"""How the text of a checkpoint was made, as options of a command."""
+"""Options of commands for the text processing of a checkpoint."""
 
 from argparse import ArgumentParser, Namespace
 

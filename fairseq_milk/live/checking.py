@@ -1,4 +1,4 @@
-"""Is an exported folder sound?  The questions of `fairseq-milk check` that need no checkpoint."""
+"""The checks of `fairseq-milk check` for an exported folder."""
 
 import random
 from pathlib import Path
@@ -9,12 +9,12 @@ from . import manifest as files
 from .exported import load_exported
 from .translator import Translator
 
-SENTENCES, LENGTH = 8, 12  # of words drawn from the dictionary
-LOSS = 1.0  # BLEU that int8 may cost
+SENTENCES, LENGTH = 8, 12  # sentences of random words of the dictionary
+LOSS = 1.0  # largest loss of BLEU by int8
 
 
 def check_folder(folder: str, data: Optional[str]) -> Iterator[Finding]:
-    """UserError if it cannot be loaded.  data: the directory of fairseq-preprocess, whose dictionaries are compared."""
+    """The findings for a folder; UserError if it cannot be loaded.  data: directory with dictionaries to compare."""
     manifest, translator = files.read_manifest(Path(folder)), load_exported(folder)
     sentence = f"{len(manifest.files)} files with their SHA-256, {manifest.description}"
     yield Finding("files", OK, sentence, {"files": sorted(manifest.files), "made_with": manifest.made_with})
@@ -24,7 +24,7 @@ def check_folder(folder: str, data: Optional[str]) -> Iterator[Finding]:
 
 
 def check_comparison(manifest: files.Manifest) -> Finding:
-    """What the export found when it compared the model with its checkpoint."""
+    """The result of the comparison with the checkpoint that the export has made."""
     figures = manifest.comparison
     if not figures:
         return Finding("comparison", WARN, "the model was never compared with its checkpoint")
@@ -39,7 +39,7 @@ def check_comparison(manifest: files.Manifest) -> Finding:
 
 
 def check_sessions(translator: Translator) -> Finding:
-    """Sentences that are translated at once, word by word in turns, give what each gives alone."""
+    """Sentences that are translated word by word in turns give the same result as alone."""
     draw, words = random.Random(1), translator.source_symbols
     sentences = [[draw.choice(words) for _ in range(draw.randint(1, LENGTH))] for _ in range(SENTENCES)]
     alone = [translator.translate(" ".join(sentence)) for sentence in sentences]
@@ -58,7 +58,7 @@ def check_sessions(translator: Translator) -> Finding:
 
 
 def check_dictionaries(translator: Translator, data: Optional[str]) -> Finding:
-    """The symbols of both sides are those of the data."""
+    """The dictionaries of both sides are those of the data."""
     if data is None:
         return Finding("dictionary", SKIP, "no --data to compare the dictionaries with")
     from fairseq.data import Dictionary

@@ -1,4 +1,4 @@
-"""A checkpoint behind the live interface: needs torch and fairseq."""
+"""Live translation with a checkpoint; needs torch and fairseq."""
 
 import threading
 from typing import TYPE_CHECKING, Any, Dict, List, Optional
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class CheckpointModel:
-    """A model in torch.  One session at a time computes: threshold and k are attributes of the shared mechanism."""
+    """A model in torch.  One session computes at a time, because threshold and k are attributes of the mechanism."""
 
     def __init__(self, model: Any, description: str) -> None:
         self.model, self.description = model, description
@@ -30,7 +30,7 @@ class CheckpointModel:
 
 
 class CheckpointSession(StreamingSession):
-    """A streaming session with a threshold or k of its own."""
+    """A streaming session with its own threshold or k."""
 
     def __init__(self, owner: CheckpointModel, settings: Settings) -> None:
         super().__init__(owner.model, settings.options)
@@ -67,7 +67,7 @@ def to_device(model: Any, device: str) -> Any:
 
 
 def describe(model: Any, languages: Languages) -> str:
-    """One line: languages, mechanism and size."""
+    """One line with languages, mechanism and size."""
     name = name_of(model.decoder.attention)
     parameters = sum(parameter.numel() for parameter in model.parameters())
     return f"{languages.source}-{languages.target} {name}, {parameters / 1e6:.1f}M parameters"

@@ -1,4 +1,4 @@
-"""`export`: a checkpoint as a folder that runs without torch and fairseq, kept only after a comparison of both."""
+"""Exports a checkpoint to a folder that runs without torch and fairseq, and compares both."""
 
 import copy
 import os
@@ -19,28 +19,29 @@ from ..generation import translate
 from ..generation.loading import load_model, subword_files
 from ..generation.schedule import DecodingOptions, TokenSession
 from ..generation.session import StreamingSession
-from ..models.milk_rnmt import MilkRNMT
 from ..text.subwords import find_marker, join_words
 from . import manifest as files
 from .checkpoint import describe
 from .exported import load_exported
-from .graphs import initial_state
+from .graph import initial_state
+from .graphs import graphs
 from .loading import TextOptions
 from .tracing import trace
+from .transformer_graphs import schedules
 from .translator import Languages, Translator
 
-BATCH = 32  # sentences of the checkpoint that are translated at once
-OPTIONS = DecodingOptions(max_len_a=2.0, max_len_b=20)  # a model that does not stop by itself is stopped
+BATCH = 32  # sentences per batch of the checkpoint
+OPTIONS = DecodingOptions(max_len_a=2.0, max_len_b=20)  # ends translations that do not end by themselves
 
 
 class Comparison(NamedTuple):
-    """The exported model against its checkpoint, on sentences of the data."""
+    """The comparison of an exported model with its checkpoint on sentences of the data."""
 
     sentences: int
-    different: int  # with other tokens or delays
+    different: int  # sentences with other tokens or delays
     bleu: Optional[float] = None  # of the exported model, if there are references
     checkpoint_bleu: Optional[float] = None
-    ties: int = 0  # the same only as the checkpoint in float64: in float32 two candidates were too close to call
+    ties: int = 0  # sentences equal to the checkpoint in float64 only, because two candidates were too close in float32
 
     def __str__(self) -> str:
         same = self.sentences - self.different
@@ -60,10 +61,10 @@ def export(
     subset: str = "valid",
     sentences: int = 100,
 ) -> Comparison:
-    """Write the folder `out`, whole or not at all.  A float32 model that differs from its checkpoint is not kept."""
+    """Write the folder `out` atomically.  A float32 model that differs from its checkpoint is not kept."""
     folder, partial = Path(out), Path(f"{out}.partial")
     if folder.exists():
-        raise UserError(f"{folder} is there already: remove it, or choose another --out")
+        raise UserError(f"{folder} exists already: remove it, or choose another --out")
     model, task = load_model(checkpoint, data)
     check_model(model, checkpoint)
     shutil.rmtree(partial, ignore_errors=True)
@@ -84,15 +85,16 @@ def export(
 def check_model(model: Any, checkpoint: str) -> None:
     if not model.encoder.incremental:
         raise UserError(f"{checkpoint} cannot be exported: its encoder is bidirectional and needs the whole source")
-    if not isinstance(model, MilkRNMT) or name_of(model.decoder.attention) is None:
-        raise UserError(f"{checkpoint} is a {type(model).__name__}, which cannot be exported: milk_rnmt can")
+    if name_of(model.decoder.attention) is None:
+        raise UserError(f"{checkpoint} cannot be exported: its attention has no name")
 
 
 def write_folder(
     folder: Path, model: Any, task: Any, data: str, text: TextOptions, int8: bool, training: Dict[str, Any]
 ) -> files.Manifest:
-    """All files and, last, `model.json` with their digests.  training: figures to be recorded."""
-    contents: Dict[str, bytes] = {f"{name}.onnx": graph for name, graph in trace(model, int8).items()}
+    """Write all files and finally `model.json` with their digests.  training: figures to record."""
+    steps = graphs(model)
+    contents: Dict[str, bytes] = {f"{name}.onnx": graph for name, graph in trace(steps, int8).items()}
     contents[files.SOURCE] = files.symbols_file(task.source_dictionary.symbols)
     contents[files.TARGET] = files.symbols_file(task.target_dictionary.symbols)
     codes, pieces = subword_files(task, data, text.bpe_codes, text.sentencepiece_model)
@@ -100,6 +102,7 @@ def write_folder(
         if path is not None:
             contents[name] = Path(path).read_bytes()
     manifest = describe_model(model, task, text, int8, training)
+    manifest.state = initial_state(steps)
     for name, content in contents.items():
         (folder / name).write_bytes(content)
         manifest.files[name] = files.describe_file(content)
@@ -126,7 +129,8 @@ def describe_model(model: Any, task: Any, text: TextOptions, int8: bool, trainin
         target_language=languages.target,
         description=describe(model, languages) + (", int8" if int8 else ""),
         weights="int8" if int8 else "float32",
-        state=initial_state(model),
+        state={},
+        schedules=schedules(model.decoder.attentions),
         tokenizer=moses if text.tokenizer else None,
         sizes={**layers, "parameters": parameters, "source_words": len(task.source_dictionary)},
         training=training,
@@ -139,7 +143,7 @@ def describe_model(model: Any, task: Any, text: TextOptions, int8: bool, trainin
 
 
 def training_figures(checkpoint: str) -> Dict[str, Any]:
-    """How the checkpoint was trained, as far as it says."""
+    """The figures of the training that the checkpoint contains."""
     state = checkpoint_utils.load_checkpoint_to_cpu(checkpoint)
     history, extra = state.get("optimizer_history") or [{}], state.get("extra_state") or {}
     figures = {
@@ -152,7 +156,7 @@ def training_figures(checkpoint: str) -> Dict[str, Any]:
 
 
 def compare(translator: Translator, model: Any, task: Any, subset: str, sentences: int) -> Comparison:
-    """Tokens and delays of both on sentences spread over the data set, and BLEU where there are references."""
+    """Compare tokens and delays on sentences spread over the data set, and BLEU if there are references."""
     task.load_dataset(subset)
     dataset = task.datasets[subset]
     count = min(sentences, len(dataset))
@@ -172,7 +176,7 @@ def compare(translator: Translator, model: Any, task: Any, subset: str, sentence
 
 
 def _ties(model: Any, differing: Sequence[Tuple[List[int], Any]]) -> int:
-    """How many of these sources and translations the checkpoint has in float64."""
+    """The number of these translations that equal those of the checkpoint in float64."""
     exact = copy.deepcopy(model).double() if differing else model
     return sum(_written(StreamingSession(exact, OPTIONS), source) == found for source, found in differing)
 

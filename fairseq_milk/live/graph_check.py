@@ -1,7 +1,7 @@
-"""What an ONNX file may contain: a few arithmetic operators and weights of its own.
+"""Checks that an ONNX file contains only allowed operators and its own weights.
 
-ONNX can also name other files as weights, call functions and loop; none of that is in an exported model, and a file
-that has it is refused before onnxruntime sees it.  It is read in protobuf's wire format: `onnx` need not be installed.
+ONNX files can also refer to weights in other files, call functions and loop.  Exported models do not, and a file that
+does is refused before onnxruntime loads it.  It is parsed as protobuf, so that `onnx` need not be installed.
 """
 
 from typing import Iterator, Tuple, Union
@@ -9,12 +9,12 @@ from typing import Iterator, Tuple, Union
 from ..console.errors import UserError
 
 OPERATORS = frozenset(
-    "Add Cast Clip Concat DequantizeLinear Div DynamicQuantizeLinear Gather Gemm Identity LayerNormalization "
-    "LogSoftmax MatMul MatMulInteger Mul Reshape Sigmoid Slice Softmax Split Squeeze Sub Tanh Transpose "
-    "Unsqueeze".split()
+    "Add And Cast Clip Concat ConstantOfShape Cos DequantizeLinear Div DynamicQuantizeLinear Equal Gather Gemm Greater "
+    "GreaterOrEqual Identity LayerNormalization LogSoftmax MatMul MatMulInteger Mul Not Or Range ReduceMax Relu "
+    "Reshape Shape Sigmoid Sin Slice Softmax Split Squeeze Sub Tanh Transpose Unsqueeze Where".split()
 )
 VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
-# numbers of fields in onnx.proto
+# field numbers of onnx.proto
 MODEL_GRAPH, MODEL_FUNCTIONS = 7, 25
 GRAPH_NODE, GRAPH_TENSOR, GRAPH_SPARSE = 1, 5, 15
 NODE_OPERATOR, NODE_ATTRIBUTE, NODE_DOMAIN = 4, 5, 7
@@ -25,17 +25,21 @@ Field = Tuple[int, Union[int, memoryview]]
 
 
 class NotAllowedError(Exception):
-    """The content is not that of an exported model; the reason as a phrase."""
+    """The content is not allowed in an exported model; the message is the reason as a phrase."""
 
 
 def check_graph(content: bytes, name: str) -> None:
-    """UserError unless every part of the ONNX model is allowed."""
+    """Raise a UserError unless every part of the ONNX model is allowed."""
+    graphs = 0
     try:
         for number, value in _fields(memoryview(content)):
             if number == MODEL_FUNCTIONS:
                 raise NotAllowedError("it has functions of its own")
             if number == MODEL_GRAPH:
+                graphs += 1
                 _check_graph(_message(value))
+        if graphs != 1:
+            raise NotAllowedError(f"it has {graphs} graphs")
     except (NotAllowedError, IndexError) as error:
         reason = str(error) if isinstance(error, NotAllowedError) else "it is damaged"
         raise UserError(f"{name} is not a graph of fairseq-milk export: {reason}") from error
@@ -77,7 +81,7 @@ def _message(value: Union[int, memoryview]) -> memoryview:
 
 
 def _fields(data: memoryview) -> Iterator[Field]:
-    """The fields of a message in protobuf's wire format: numbers and values.  IndexError where it is cut short."""
+    """The field numbers and values of a protobuf message.  IndexError if it is truncated."""
     position = 0
     while position < len(data):
         key, position = _varint(data, position)

@@ -1,137 +1,18 @@
-"""The three steps of a live translation as modules of torch, from which the ONNX graphs are traced.
+"""The graphs of a model of either family."""
 
-    read     one source token in: the encoder's state h_j, its keys, and the energy of the query under way at it
-    query    one target token in: the decoder state s_i, its queries, and their energy at the last token read
-    write    the attention over the tokens that it is given, the upper layers and the log-probabilities of y_i
+from typing import Any, Dict
 
-The state is explicit: every tensor that a step leaves for later is an output of one graph and an input of another,
-under the same name.  `energy` decides: a learned head stops where it is above log(threshold / (1 - threshold)).  What
-the write step is given decides how far back the attention looks.
-"""
+from ..console.errors import UserError
+from ..models.milk_rnmt import MilkRNMT
+from ..models.milk_transformer import MilkTransformer
+from . import rnmt_graphs, transformer_graphs
+from .graph import Graph
 
-from typing import Any, Dict, List, NamedTuple, Sequence, Tuple
-
-import torch
-from torch import Tensor, nn
-
-from ..models.decoder import DecoderState
-from ..modules import LSTMState
-
-HEAD, SOFT = "head", "soft_energy"  # the energies: the first decides, the second looks back
-
-
-class Graph(NamedTuple):
-    """A module to trace, with examples of its inputs by name and the names of its outputs, both in order."""
-
-    module: nn.Module
-    inputs: Dict[str, Tensor]
-    lists: Sequence[int]  # after the tensors that the module takes one by one: how many inputs each of its lists takes
-    outputs: List[str]
-
-
-class Step(nn.Module):
-    def __init__(self, model: Any) -> None:
-        super().__init__()
-        self.encoder, self.decoder, self.attention = model.encoder, model.decoder, model.decoder.attention
-
-    def energy(self, key: Tensor, query: Tensor) -> Tensor:
-        """e of one source token.  (B, A), (B, A) -> (B,)."""
-        e: Tensor = self.attention.head(key.unsqueeze(1), query, self.attention.head.weights(key))
-        return e.squeeze(1)
-
-
-class ReadStep(Step):
-    def forward(self, token: Tensor, states: List[Tensor], query: List[Tensor]) -> Tuple[Tensor, ...]:
-        h, after = self.encoder.step(token, unpack(states))
-        keys = {name: energy.project(h) for name, energy in self.attention.energies().items()}
-        decision = [self.energy(keys[HEAD], one) for one in query]
-        return (h, *keys.values(), *decision, *pack(after))
-
-
-class QueryStep(Step):
-    def forward(self, token: Tensor, c: Tensor, bottom: List[Tensor], key: List[Tensor]) -> Tuple[Tensor, ...]:
-        s = self.decoder.query(token, DecoderState(unpack(bottom), c))
-        queries = self.attention.queries(s.h)
-        decision = [self.energy(one, queries[HEAD]) for one in key]
-        return (*s, *queries.values(), *decision)
-
-
-class WriteStep(Step):
-    def forward(self, memory: Tensor, s: List[Tensor], soft: List[Tensor], upper: List[Tensor]) -> Tuple[Tensor, ...]:
-        c = self.look_back(memory, *soft) if soft else memory[:, -1]
-        (bottom,) = unpack(s)
-        features, after = self.decoder.write(bottom, c, DecoderState([bottom, *unpack(upper)], c))
-        return (self.decoder.output(features).log_softmax(-1), c, *pack(after.layers[1:]))
-
-    def look_back(self, memory: Tensor, keys: Tensor, query: Tensor) -> Tensor:
-        """The context of a softmax over all that is given.  (B, J, D), (B, J, A), (B, A) -> (B, D)."""
-        energy = self.attention.soft_energy
-        u: Tensor = energy(keys, query, energy.weights(keys))
-        return torch.matmul(u.softmax(-1).unsqueeze(1), memory).squeeze(1)
+FAMILIES = {MilkRNMT: rnmt_graphs.graphs, MilkTransformer: transformer_graphs.graphs}
 
 
 def graphs(model: Any) -> Dict[str, Graph]:
-    """The graphs of a model, with examples of a batch of two and of three source tokens read."""
-    encoder, decoder, attention = model.encoder, model.decoder, model.decoder.attention
-    token = torch.tensor([4, 5])
-    with torch.no_grad():
-        h, source_states = encoder.step(token, None)
-        keys = {name: energy.project(h) for name, energy in attention.energies().items()}
-        begun = decoder.begin(2)
-        s = decoder.query(token, begun)
-        queries = attention.queries(s.h)
-    source, upper = named("encoder", source_states), named("decoder", begun.layers[1:])
-    bottom = {"s_h": s.h, "s_c": s.c}
-    asked, known = ({f"{side}_{name}": x for name, x in of.items()} for side, of in (("query", queries), ("key", keys)))
-    deciding = [name for name in (HEAD,) if attention.learned]
-    looking = [name for name in (SOFT,) if name in keys]
-    grown = {"memory": h, **{f"keys_{name}": keys[name] for name in looking}}
-    grown = {name: torch.stack((x, x, x), dim=1) for name, x in grown.items()}
-    decision = ["energy" for _ in deciding]
-    return {
-        "read": Graph(
-            ReadStep(model),
-            {"token": token, **source, **{f"query_{name}": queries[name] for name in deciding}},
-            (len(source), len(deciding)),
-            ["h", *known, *decision, *source],
-        ),
-        "query": Graph(
-            QueryStep(model),
-            {"token": token, "context": begun.c.clone(), **bottom, **{f"key_{name}": keys[name] for name in deciding}},
-            (2, len(deciding)),
-            [*bottom, *asked, *decision],
-        ),
-        "write": Graph(
-            WriteStep(model),
-            {
-                "memory": grown.pop("memory"),
-                **bottom,
-                **grown,
-                **{f"query_{name}": queries[name] for name in looking},
-                **upper,
-            },
-            (2, 2 * len(looking), len(upper)),
-            ["scores", "context", *upper],
-        ),
-    }
-
-
-def initial_state(model: Any) -> Dict[str, List[int]]:
-    """The tensors that are zero before anything was read or written, with their shapes for one sentence."""
-    steps = graphs(model)
-    made = {name for graph in steps.values() for name in graph.outputs}
-    taken = {name: x for graph in steps.values() for name, x in graph.inputs.items() if name in made}
-    return {name: [1, *x.shape[1:]] for name, x in taken.items()}
-
-
-def named(prefix: str, states: Sequence[LSTMState]) -> Dict[str, Tensor]:
-    """The tensors by name; copies, since a tensor that is given twice is traced as one."""
-    return {f"{prefix}_{index // 2}_{'hc'[index % 2]}": tensor.clone() for index, tensor in enumerate(pack(states))}
-
-
-def pack(states: Sequence[LSTMState]) -> List[Tensor]:
-    return [tensor for state in states for tensor in state]
-
-
-def unpack(tensors: Sequence[Tensor]) -> List[LSTMState]:
-    return [LSTMState(*tensors[index : index + 2]) for index in range(0, len(tensors), 2)]
+    """read, query and write, with examples of a batch of two and of three source tokens read."""
+    if type(model) not in FAMILIES:
+        raise UserError(f"a {type(model).__name__} cannot be exported: milk_rnmt and milk_transformer can")
+    return FAMILIES[type(model)](model)

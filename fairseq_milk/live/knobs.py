@@ -1,4 +1,4 @@
-"""The knobs of a session: what can be changed about the schedule of a trained model, by name, with limits."""
+"""The knobs of a session: options that change the schedule of a trained model, with their limits."""
 
 from argparse import ArgumentParser, Namespace
 from typing import Any, Dict, Mapping, NamedTuple, Optional, Tuple, Union
@@ -21,7 +21,7 @@ class Knob(NamedTuple):
     help: str
 
     def check(self, value: Any, called: Optional[str] = None) -> Value:
-        """The value in the knob's type; UserError, in one sentence, if it is not a value of this knob."""
+        """The value in the type of the knob; UserError if it is invalid."""
         called = called or self.name
         if self.kind is bool:
             if not isinstance(value, bool):
@@ -46,20 +46,20 @@ K = Knob("k", int, 1, 1, 20, "source tokens that wait-k reads first")
 SHARED: Tuple[Knob, ...] = (
     Knob("min_wait", int, DEFAULTS.min_wait, 1, 20, "source tokens to read before the first target token"),
     Knob("max_writes", int, 0, 0, 10, "target tokens in a row while there is something to read; 0: any number"),
-    Knob("early_eos", bool, True, 0, 1, "may the translation end before the whole source has been read?"),
+    Knob("early_eos", bool, True, 0, 1, "whether the translation may end before the whole source has been read"),
     Knob("max_len_a", float, DEFAULTS.max_len_a, 0, 5, "at most ax + b target tokens for x source tokens read: a"),
     Knob("max_len_b", int, DEFAULTS.max_len_b, 0, 400, "at most ax + b target tokens for x source tokens read: b"),
 )
 
 
 def knobs_of(learned: bool, k: Optional[int]) -> Dict[str, Knob]:
-    """Those that a mechanism has.  learned: it has a head that decides; k: of wait-k, else None."""
+    """The knobs of a mechanism.  learned: whether it has a learned head.  k: of wait-k, else None."""
     own = ([THRESHOLD] if learned else []) + ([] if k is None else [K._replace(default=k)])
     return {knob.name: knob for knob in (*own, *SHARED)}
 
 
 class Settings(NamedTuple):
-    """The values of all knobs, as a session takes them.  threshold, k: None if the mechanism has no such knob."""
+    """The values of all knobs of a session.  threshold, k: None if the mechanism has no such knob."""
 
     options: DecodingOptions
     threshold: Optional[float] = None
@@ -67,7 +67,7 @@ class Settings(NamedTuple):
 
 
 def settings(knobs: Mapping[str, Knob], changes: Mapping[str, Any]) -> Settings:
-    """The defaults with these changes.  UserError for a knob that the model does not have, or a value out of range."""
+    """The defaults with these changes.  UserError for an unknown knob or a value out of range."""
     for name in changes:
         if name not in knobs:
             raise UserError(f"this model has no knob '{name}': it has {', '.join(knobs)}")
@@ -84,7 +84,7 @@ MODELS = {"threshold": "a learned head: monotonic, mocha and milk", "k": "wait-k
 
 
 def add_knob_arguments(parser: ArgumentParser) -> None:
-    """The knobs as options; one that is not given is None."""
+    """Add the knobs as options; the default of each is None."""
     for knob in (THRESHOLD, K, *SHARED):
         if knob.kind is bool:
             help_ = "read on when EOS would be written before the whole source has been read"
@@ -95,7 +95,7 @@ def add_knob_arguments(parser: ArgumentParser) -> None:
 
 
 def knob_arguments(args: Namespace) -> Dict[str, Value]:
-    """The knobs that were given, checked, before anything is loaded."""
+    """The checked values of the knobs that were given."""
     given: Dict[str, Value] = {"early_eos": False} if args.no_early_eos else {}
     for knob in (THRESHOLD, K, *SHARED):
         option = _option(knob)
@@ -106,7 +106,7 @@ def knob_arguments(args: Namespace) -> Dict[str, Value]:
 
 
 def refuse_other_knobs(given: Mapping[str, Value], knobs: Mapping[str, Knob]) -> None:
-    """UserError for a knob that this model's mechanism does not have."""
+    """Raise a UserError for a knob that the mechanism does not have."""
     for name in given:
         if name not in knobs:
             raise UserError(f"{OPTIONS[name]} is for models with {MODELS[name]}")

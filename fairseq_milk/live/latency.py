@@ -1,6 +1,6 @@
 """AP, AL and DAL of one sentence under the paper's convention, without torch.
 
-The same figures as `fairseq_milk.scoring` gives, where the formulas are documented; a test compares them.
+The figures equal those of `fairseq_milk.scoring`, which documents the formulas; a test compares them.
 """
 
 from itertools import accumulate
@@ -10,7 +10,7 @@ from ..version import __version__
 
 
 class Latency(NamedTuple):
-    """In source tokens; a figure means nothing without its signature."""
+    """Latency in source tokens, with its signature."""
 
     AP: float
     AL: float
@@ -19,7 +19,7 @@ class Latency(NamedTuple):
 
 
 def latency(delays: Sequence[int], source_length: int) -> Latency:
-    """delays: g_i of every target token, EOS included; source_length: |x|, EOS included.
+    """The latency of a sentence.  delays: g_i of every target token with EOS; source_length: |x| with EOS.
 
     >>> latency([2, 3, 4, 4], 4)[:3]
     (0.8125, 2.0, 2.0)

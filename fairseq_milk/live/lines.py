@@ -1,4 +1,4 @@
-"""Words from a pipe, translated while they arrive: plain text out, or a line of JSON for every READ and WRITE."""
+"""Translates words from a pipe as they arrive, to plain text or to one line of JSON per READ and WRITE."""
 
 import codecs
 import json
@@ -13,18 +13,18 @@ from .session import END, READ, WRITE, Piece, Session
 
 
 class LineTranslation:
-    """Sentences one after the other, each with a session of its own; what is decided is written at once.
+    """Translates one sentence after the other, each in a new session; output is written immediately.
 
-    verbose: every READ and WRITE on standard error.
+    verbose: show every READ and WRITE on standard error.
     """
 
     def __init__(self, begin: Callable[[], Session], verbose: bool = False) -> None:
-        begin()  # a model that cannot translate a stream is refused before there is any input
+        begin()  # raises if the model cannot stream, before any input is read
         self.begin, self.verbose = begin, verbose
         self.session: Optional[Session] = None
 
     def run(self, words: Iterable[Optional[str]]) -> None:
-        """words: None is the end of a line.  A last line may lack its newline."""
+        """Translate the words; None ends a line.  The last line may have no newline."""
         for word in words:
             if word is not None:
                 self.word(word)
@@ -34,7 +34,7 @@ class LineTranslation:
             self.end_of_sentence()
 
     def word(self, word: str) -> None:
-        """One more source word.  What comes after an early end of the translation is read in vain."""
+        """Process one source word.  Words after an early end of the translation are read but not used."""
         if self.session is None:
             self.session = self.begin()
         self.on_read(word)
@@ -54,10 +54,10 @@ class LineTranslation:
         text = "".join(piece.text for piece in pieces)
         if text:
             self._log("WRITE", text.strip())
-            emit(text)
+            emit(shown(text))
 
     def on_end(self, session: Optional[Session]) -> None:
-        """An empty line gives an empty line."""
+        """End the line; an empty line gives an empty line."""
         emit("\n")
 
     def _log(self, action: str, word: str) -> None:
@@ -66,8 +66,11 @@ class LineTranslation:
 
 
 class JsonTranslation(LineTranslation):
-    """Each event as a line: {"sentence": 1, "action": "READ", "text": "Hund", "time": 1.25}, with the seconds since the
-    start; WRITE also has the delay in source tokens, and END the whole text with tokens, delays and latency."""
+    """Writes each event as a line: {"sentence": 1, "action": "READ", "text": "Hund", "time": 1.25}.
+
+    time: seconds since the start.  WRITE also has the delay in source tokens, and END the whole text with its tokens,
+    delays and latency.
+    """
 
     def __init__(self, begin: Callable[[], Session], verbose: bool = False) -> None:
         super().__init__(begin, verbose)
@@ -83,7 +86,7 @@ class JsonTranslation(LineTranslation):
             self._line(WRITE, piece.text, delay=piece.delay)
 
     def on_end(self, session: Optional[Session]) -> None:
-        """An empty line has no tokens."""
+        """End the line; an empty line has no tokens."""
         if session is None:
             self._line("END", "", tokens=[], delays=[], latency=None)
         else:
@@ -96,14 +99,14 @@ class JsonTranslation(LineTranslation):
     def _line(self, action: str, text: str, **more: object) -> None:
         seconds = round(time.monotonic() - self.begun, 3)
         fields = {"sentence": self.sentence, "action": action, "text": text, "time": seconds, **more}
-        emit(json.dumps(fields, ensure_ascii=False) + "\n")
+        emit(shown(json.dumps(fields, ensure_ascii=False)) + "\n")
 
 
 # ---- text in and out, whether or not the pipes block ----------------------------------------------------------------
 
 
 def characters(fd: int) -> Iterator[str]:
-    """Text as it arrives: os.read waits for something, not for a full buffer.  Invalid UTF-8 becomes U+FFFD."""
+    """The text as it arrives: os.read does not wait for a full buffer.  Invalid UTF-8 becomes U+FFFD."""
     decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
     chunk = _read(fd)
     while chunk:
@@ -121,7 +124,7 @@ def _read(fd: int) -> bytes:
 
 
 def words(characters: Iterable[str]) -> Iterator[Optional[str]]:
-    """Words, and None for the end of a line.  A word has ended when something follows it."""
+    """The words, and None for the end of a line.  A word ends when white space follows it."""
     word = ""
     for character in characters:
         if not character.isspace():
@@ -136,11 +139,16 @@ def words(characters: Iterable[str]) -> Iterator[Optional[str]]:
         yield word
 
 
+def shown(text: str) -> str:
+    """The text as it may go to standard output: a word of a dictionary cannot control the terminal."""
+    return printable(text) if sys.stdout.isatty() else text
+
+
 def emit(text: str) -> None:
-    """Write to standard output at once, all of it, even where the other end is slow and the pipe does not block."""
+    """Write all of the text to standard output immediately, also to a slow non-blocking pipe."""
     try:
         fd = sys.stdout.fileno()
-    except (OSError, ValueError):  # not a file of the system
+    except (OSError, ValueError):  # no file descriptor
         print(text, end="", flush=True)
         return
     sys.stdout.flush()

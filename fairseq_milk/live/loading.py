@@ -8,10 +8,10 @@ from .translator import Translator
 
 
 class TextOptions(NamedTuple):
-    """How the text of a checkpoint's training data was made.  An exported folder knows it itself."""
+    """The text processing of a checkpoint.  An exported folder contains it."""
 
-    bpe_codes: Optional[str] = None  # of subword-nmt; None: the *codes* file in the data directory, if there are @@
-    sentencepiece_model: Optional[str] = None  # None: the *.model file in the data directory, if there are pieces
+    bpe_codes: Optional[str] = None  # None: the *codes* file in the data directory, if there are @@ subwords
+    sentencepiece_model: Optional[str] = None  # None: the *.model file in the data directory, if there are ▁ pieces
     tokenizer: Optional[str] = None  # "moses" or None
     moses_no_dash_splits: bool = False
     moses_no_escape: bool = False
@@ -25,8 +25,7 @@ def load(
 ) -> Translator:
     """A translator from a folder of `fairseq-milk export`, or from a checkpoint and the directory of its data.
 
-    data, text and device are for a checkpoint, which needs torch and fairseq.  UserError, in one sentence, for
-    anything that cannot be used.
+    data, text and device are for a checkpoint, which needs torch and fairseq.  UserError if it cannot be loaded.
     """
     path = os.fspath(path)
     if os.path.isdir(path):
@@ -41,7 +40,7 @@ def load(
 
 
 def load_folder(path: str, device: str) -> Translator:
-    """An exported model, which runs on the CPU."""
+    """Load an exported model, which runs on the CPU."""
     if device != "cpu":
         raise UserError(f"an exported model runs on the CPU, not on {device}: --device is for a checkpoint")
     try:

@@ -1,11 +1,12 @@
-"""`model.json` of an exported folder: what the model is, and the SHA-256 of every file beside it.
+"""`model.json` of an exported folder: the description of the model, and the SHA-256 of every file beside it.
 
-A folder is data from anywhere: its files have fixed names, are regular files of their stated size, are read once, and
-are compared with their digests before anything is made of them.
+A folder is not trusted: its files must have fixed names and be regular files of the stated size; they are read once,
+and their digests are verified before they are used.
 """
 
 import hashlib
 import json
+import math
 import os
 import stat
 from dataclasses import asdict, dataclass, field
@@ -18,13 +19,14 @@ from ..console.errors import UserError
 NAME = "model.json"
 VERSION = 1
 GRAPHS = ("read", "query", "write")
-NEXT = "next_"  # before the name of an output that replaces an input of the same graph
-SOURCE, TARGET = "source.json", "target.json"  # the symbols of each side
+NEXT = "next_"  # prefix of an output that replaces an input of the same graph
+SOURCE, TARGET = "source.json", "target.json"  # the dictionaries
 CODES, PIECES = "bpe.codes", "sentencepiece.model"
 REQUIRED = (*(f"{name}.onnx" for name in GRAPHS), SOURCE, TARGET)
 OPTIONAL = (CODES, PIECES)
 MECHANISMS = ("soft", "waitk", "monotonic", "mocha", "milk")
 LARGEST_MANIFEST, LARGEST_FILE = 1 << 20, 1 << 33  # bytes
+LARGEST_STATE = 1 << 24  # numbers in one tensor
 
 
 @dataclass
@@ -32,16 +34,17 @@ class Manifest:
     """The fields of `model.json`."""
 
     mechanism: str
-    learned: bool  # the head's energy decides
+    learned: bool  # whether the head is learned
     k: Optional[int]  # of wait-k
     rate: float  # emission rate of wait-k
-    lookback: Optional[int]  # source tokens that the attention sees; None: everything read
+    lookback: Optional[int]  # number of source tokens that the attention sees; None: everything read
     source_language: str
     target_language: str
     description: str
     weights: str  # float32 or int8
     state: Dict[str, List[int]]  # the tensors that are zero at the start of a sentence, with their shapes
-    tokenizer: Optional[Dict[str, Any]] = None  # of Moses: its options
+    schedules: int = 1  # heads that decide, of all layers; a token is written when all of them have stopped
+    tokenizer: Optional[Dict[str, Any]] = None  # options of Moses
     sizes: Dict[str, Any] = field(default_factory=dict)
     training: Dict[str, Any] = field(default_factory=dict)
     made_with: Dict[str, Any] = field(default_factory=dict)
@@ -53,8 +56,14 @@ class Manifest:
         return json.dumps({**fields, "sha256": digest_of(fields)}, indent=2, ensure_ascii=False) + "\n"
 
 
+def collected(output: str) -> str:
+    """The input that has all rows so far of an output, if it is one that grows."""
+    kind, _, name = output.partition("_")
+    return f"{kind}s_{name}" if name else {"h": "memory"}.get(output, "")
+
+
 def digest_of(fields: Dict[str, Any]) -> str:
-    """SHA-256 of the fields, so that a change of `model.json` itself is noticed."""
+    """SHA-256 of the fields, to detect changes of `model.json` itself."""
     return hashlib.sha256(json.dumps(fields, sort_keys=True).encode("utf-8")).hexdigest()
 
 
@@ -63,7 +72,7 @@ def describe_file(content: bytes) -> Dict[str, Any]:
 
 
 def read_manifest(folder: Path) -> Manifest:
-    """The checked content of `model.json`; UserError, in one sentence, if it cannot be trusted or understood."""
+    """The checked content of `model.json`; UserError if it is damaged or unknown."""
     content = read_file(folder, NAME, LARGEST_MANIFEST)
     try:
         fields = json.loads(content.decode("utf-8"))
@@ -92,7 +101,7 @@ def read_manifest(folder: Path) -> Manifest:
 
 
 def check(manifest: Manifest) -> None:
-    """ValueError, TypeError or KeyError unless every field that is used has its type and range."""
+    """Raise a ValueError, TypeError or KeyError unless every field has the right type and range."""
     if manifest.mechanism not in MECHANISMS:
         raise ValueError(f"mechanism {manifest.mechanism!r}")
     if not isinstance(manifest.learned, bool):
@@ -101,6 +110,8 @@ def check(manifest: Manifest) -> None:
         value = getattr(manifest, name)
         if value is not None and not (type(value) is int and 1 <= value < 2**31):
             raise ValueError(f"{name} {value!r}")
+    if type(manifest.schedules) is not int or not 1 <= manifest.schedules <= 2**16:
+        raise ValueError(f"schedules {manifest.schedules!r}")
     if not isinstance(manifest.rate, (int, float)) or not 1e-9 <= Fraction(str(manifest.rate)) < 2**31:
         raise ValueError(f"rate {manifest.rate!r}")
     for name in ("source_language", "target_language", "description"):
@@ -108,8 +119,10 @@ def check(manifest: Manifest) -> None:
         if not isinstance(text, str) or not text.isprintable() or len(text) > 1000:
             raise ValueError(f"{name} {text!r:.100}")
     for name, shape in manifest.state.items():
-        if not all(type(size) is int and 0 <= size <= 2**16 for size in shape) or len(shape) > 4:
+        if not isinstance(shape, list) or not all(type(size) is int and 0 <= size <= 2**16 for size in shape):
             raise ValueError(f"the shape of {name!r:.100}")
+        if len(shape) > 4 or math.prod(shape) > LARGEST_STATE:
+            raise ValueError(f"the size of {name!r:.100}")
     names = set(manifest.files)
     if not set(REQUIRED) <= names <= {*REQUIRED, *OPTIONAL} or {CODES, PIECES} <= names:
         raise ValueError(f"its files are {', '.join(sorted(map(repr, names)))}")
@@ -124,21 +137,21 @@ def check(manifest: Manifest) -> None:
 
 
 def read_checked(folder: Path, manifest: Manifest, name: str) -> bytes:
-    """The content of one of the folder's files, if it is what `model.json` says."""
+    """The content of a file of the folder; UserError if size or digest differ from `model.json`."""
     entry = manifest.files[name]
     content = read_file(folder, name, LARGEST_FILE)
     if describe_file(content) != entry:
-        raise UserError(f"{folder / name} is damaged or was exchanged: its SHA-256 is not the one in {NAME}")
+        raise UserError(f"{folder / name} is damaged or was replaced: its SHA-256 is not the one in {NAME}")
     return content
 
 
 def read_file(folder: Path, name: str, most: int) -> bytes:
-    """A regular file of the folder itself: no link that leads elsewhere, no pipe that never ends."""
+    """The content of a regular file of the folder; links and pipes are refused."""
     path = folder / name
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError as error:
-        raise UserError(f"{folder} is not a whole model of fairseq-milk export: there is no {name} in it") from error
+        raise UserError(f"{folder} is not a complete model of fairseq-milk export: there is no {name} in it") from error
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error.strerror}") from error
     with open(fd, "rb") as file:

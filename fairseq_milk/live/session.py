@@ -1,4 +1,4 @@
-"""One sentence: words in as they arrive, text out as soon as it is decided, and the schedule of both."""
+"""A session translates one sentence word by word, and records its schedule."""
 
 from typing import Any, List, NamedTuple, Optional, Sequence, Tuple
 
@@ -7,7 +7,7 @@ from ..text.words import SourceWords, TargetText
 from .latency import Latency, latency
 
 READ, WRITE = "READ", "WRITE"
-END = "</s>"  # the text of the READ that finds the end of the source
+END = "</s>"  # the text of the READ at the end of the source
 
 
 class Event(NamedTuple):
@@ -21,9 +21,9 @@ class Event(NamedTuple):
 class Piece(NamedTuple):
     """Text that was written: one word or more, to be appended to what came before."""
 
-    text: str  # with the space in front of it
+    text: str  # including the space before it
     delay: int  # source tokens read when its last token was written
-    words: int  # source words read, the end of the source not counted
+    words: int  # source words read, without the end of the source
 
 
 class Translation(NamedTuple):
@@ -42,7 +42,7 @@ class Translation(NamedTuple):
 
 
 class Session:
-    """Push words, then `end` once.  A session belongs to one thread; a translator may have many at once.
+    """Call `push` with words, then `end` once.  A session belongs to one thread; a translator can have many sessions.
 
     >>> session = translator.session(k=2)                               # a toy: word for word
     >>> session.push("er"), session.push("hat")
@@ -54,7 +54,7 @@ class Session:
     """
 
     def __init__(self, session: TokenSession, source: SourceWords, target: TargetText) -> None:
-        self._session, self._source, self._target = session, source, target.begin()
+        self.token_session, self._source, self._target = session, source, target.begin()
         self._waiting: List[str] = []  # target tokens whose text is not complete
         self.schedule: List[Event] = []
         self.source: List[str] = []
@@ -69,47 +69,58 @@ class Session:
 
     @property
     def done(self) -> bool:
-        """The translation has ended, perhaps before the source: what is pushed now changes nothing."""
-        return self._session.done
+        """Whether the translation has ended, possibly before the source; further words have no effect."""
+        return self.token_session.done
 
     @property
     def ended(self) -> bool:
-        """`end` was called."""
-        return self._session.source_ended
+        """Whether `end` was called."""
+        return self.token_session.source_ended
+
+    @property
+    def latency(self) -> Optional[Latency]:
+        """The latency so far; None if nothing has been written."""
+        return latency([one.delay for one in self.written], len(self.source) + 1) if self.written else None
 
     def push(self, word: str) -> List[Piece]:
-        """One more source word has arrived; the pieces that are written now.  White space separates several words."""
-        pieces: List[Piece] = []
-        for part in word.split():
-            tokens = self._source.tokens(part)
-            self.words += 1
-            self.source += self._symbols(tokens)
-            self.schedule.append(Event(READ, part, tuple(self._symbols(tokens))))
-            pieces += self._push(tokens)
-        return pieces
+        """Process one source word, or several separated by white space; returns the pieces written now."""
+        return [piece for part in word.split() for piece in self._push(self.hear(part))]
 
     def end(self) -> List[Piece]:
-        """The source has ended; the rest of the translation."""
-        self.schedule.append(Event(READ, END, (END,)))
-        return self._push([self._session.eos])
+        """End the source; returns the rest of the translation."""
+        return self._push(self.hear(None))
+
+    def hear(self, word: Optional[str]) -> List[int]:
+        """The first half of `push`, or of `end` (None): the tokens of one word, which `token_session` has to read."""
+        if self.ended:
+            raise ValueError("the source of this session has ended: begin a new session")
+        if word is None:
+            self.schedule.append(Event(READ, END, (END,)))
+            return [self.token_session.eos]
+        tokens = self._source.tokens(word)
+        symbols = self._symbols(tokens)
+        self.words += 1
+        self.source += symbols
+        self.schedule.append(Event(READ, word, tuple(symbols)))
+        return tokens
+
+    def say(self, written: Sequence[Written]) -> List[Piece]:
+        """The second half: the pieces of what `token_session` has written."""
+        self.written += written
+        return [piece for one in written for piece in self._piece(one)]
 
     def translation(self) -> Translation:
-        """What has been written so far."""
-        tokens = [self._symbol(written.token) for written in self.written if written.token != self._session.eos]
+        """The translation so far, with its schedule."""
+        tokens = [self._symbol(written.token) for written in self.written if written.token != self.token_session.eos]
         delays = [written.delay for written in self.written]
         return Translation(self.text, list(self.source), tokens, delays, list(self.schedule))
 
     def _push(self, tokens: Sequence[int]) -> List[Piece]:
-        pieces: List[Piece] = []
-        for token in tokens:
-            for written in self._session.push(token):
-                self.written.append(written)
-                pieces += self._piece(written)
-        return pieces
+        return self.say([written for token in tokens for written in self.token_session.push(token)])
 
     def _piece(self, written: Written) -> List[Piece]:
-        """The text that this token completes, if any."""
-        if written.token == self._session.eos:
+        """The piece that this token completes, if any."""
+        if written.token == self.token_session.eos:
             text = self._target.finish()
         else:
             self._waiting.append(self._symbol(written.token))

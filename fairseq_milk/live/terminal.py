@@ -1,7 +1,7 @@
-"""`fairseq-milk stream` for people: a line to type on, the words that were sent, and the translation below them.
+"""`fairseq-milk stream` on a terminal: an input line, the words that were sent, and the translation below.
 
-The screen is drawn by prompt_toolkit.  It is there before the model is: words that are typed meanwhile wait.  A space
-sends the word in front of the cursor; what was sent cannot be changed and is shown faint.  Enter ends the sentence.
+The screen is drawn by prompt_toolkit and appears before the model is loaded; words typed meanwhile are kept.  A space
+sends the word before the cursor; sent words cannot be changed and are dimmed.  Enter ends the sentence.
 """
 
 import asyncio
@@ -23,6 +23,7 @@ from prompt_toolkit.layout.processors import BeforeInput
 from prompt_toolkit.shortcuts import print_formatted_text
 from prompt_toolkit.styles import Style
 
+from ..console.errors import printable
 from .session import Session
 from .translator import Translator
 
@@ -32,7 +33,7 @@ SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 
 
 class Sentence:
-    """What the screen shows of one sentence."""
+    """The sent words and the translation of one sentence on the screen."""
 
     def __init__(self) -> None:
         self.source: List[str] = []
@@ -41,13 +42,13 @@ class Sentence:
 
 
 class TerminalTranslation:
-    """load: makes the translator, in the background; begin: a session of it."""
+    """load: loads the translator, in the background.  begin: begins a session of it."""
 
     def __init__(self, load: Callable[[], Translator], begin: Callable[[Translator], Session]) -> None:
         self.load, self.begin = load, begin
         self.names = ("source", "target")
         self.status = "loading the model; what you type is kept"
-        self.sentences = [Sentence()]  # those that are not finished; the last is being typed
+        self.sentences = [Sentence()]  # unfinished sentences; the last is being typed
         self.work: queue.Queue[Tuple[Optional[Sentence], Optional[str]]] = queue.Queue()
         self.failure: Optional[BaseException] = None
         self.buffer = Buffer(multiline=False)
@@ -56,13 +57,13 @@ class TerminalTranslation:
         )
 
     def run(self) -> int:
-        """The exit code.  UserError if the model cannot be loaded."""
+        """Run until the user leaves; returns the exit code.  UserError if the model cannot be loaded."""
         worker = threading.Thread(target=self._translate, daemon=True)
         worker.start()
         code: int = self.application.run(pre_run=self._watch_signals, handle_sigint=False)
         if self.failure is not None:
             raise self.failure
-        if code != 0 and worker.is_alive():  # it may be in the middle of an import: nothing of it is needed any more
+        if code != 0 and worker.is_alive():  # the thread may still be importing; its result is not needed any more
             sys.stdout.flush()
             os._exit(code)
         return code
@@ -90,14 +91,14 @@ class TerminalTranslation:
         self._insert("\n")
 
     def _on_end_of_input(self, event: KeyPressEvent) -> None:
-        """The rest is translated, then the command ends."""
+        """Translate the rest, then end the command."""
         self.buffer.cursor_position = len(self.buffer.text)
         if self.buffer.text or self.sentences[-1].source:
             self._insert("\n")
         self.work.put((None, None))
 
     def _insert(self, text: str) -> None:
-        """Text at the cursor: every word in it that something follows is sent."""
+        """Insert text at the cursor and send every complete word in it."""
         document = self.buffer.document
         word, rest = document.text_before_cursor, document.text_after_cursor
         for character in text:
@@ -118,7 +119,7 @@ class TerminalTranslation:
         self.work.put((sentence, word))
 
     def _end_sentence(self) -> None:
-        """An empty line is no sentence."""
+        """End the sentence, unless the line is empty."""
         if self.sentences[-1].source:
             self.work.put((self.sentences[-1], None))
             self.sentences.append(Sentence())
@@ -145,13 +146,13 @@ class TerminalTranslation:
         if sentence.session is None:
             sentence.session = self.begin(translator)
         pieces = sentence.session.end() if word is None else sentence.session.push(word)
-        sentence.target += "".join(piece.text for piece in pieces)
+        sentence.target += printable("".join(piece.text for piece in pieces))
         if word is None:
             self._call(lambda: self._finish(sentence))
         self.application.invalidate()
 
     def _finish(self, sentence: Sentence) -> None:
-        """A finished sentence is printed once and scrolls away like any other output."""
+        """Print a finished sentence above the input line, where it scrolls."""
         self.sentences.remove(sentence)
         width = max(map(len, self.names))
         lanes = (("sent", " ".join(sentence.source)), ("target", sentence.target.strip()))
@@ -164,7 +165,7 @@ class TerminalTranslation:
         self._call(lambda: self.application.is_running and self.application.exit(result=code))
 
     def _call(self, action: Callable[[], object]) -> None:
-        """In the thread of the screen, as soon as there is one."""
+        """Call a function in the thread of the screen, as soon as it runs."""
         while self.application.loop is None:
             if not threading.main_thread().is_alive():
                 return
@@ -190,7 +191,7 @@ class TerminalTranslation:
         return "class:name", f"{self.names[side]:>{max(map(len, self.names))}} "
 
     def _before_input(self) -> FormattedText:
-        """The words that were sent stand before the word that is typed and cannot be reached by the cursor."""
+        """The sent words, before the input, where the cursor cannot reach them."""
         sent = " ".join(self.sentences[-1].source)
         return FormattedText([self._name(0), ("class:sent", sent), ("", " " if sent else "")])
 
@@ -198,7 +199,7 @@ class TerminalTranslation:
         return FormattedText([self._name(1), ("class:target", self.sentences[-1].target.strip())])
 
     def _unfinished(self) -> FormattedText:
-        """Sentences that were ended while the model is still at work on them."""
+        """Sentences that were ended but are still being translated."""
         lines: List[Tuple[str, str]] = []
         for sentence in self.sentences[:-1]:
             lines += [self._name(0), ("class:sent", " ".join(sentence.source)), ("", "\n")]

@@ -1,4 +1,4 @@
-"""ONNX graphs from the modules of `graphs`, in float32 or with int8 weights."""
+"""Traces the modules of `graphs` to ONNX, in float32 or with int8 weights."""
 
 import contextlib
 import io
@@ -12,16 +12,16 @@ import torch
 from torch.export import Dim
 
 from ..console.errors import UserError
-from .graphs import Graph, graphs
+from .graph import Graph
 from .manifest import NEXT
 
 OPSET = 18
 
 
-def trace(model: Any, int8: bool) -> Dict[str, bytes]:
-    """The content of every graph's file by its name.  Every graph takes any number of sentences of equal length."""
+def trace(steps: Dict[str, Graph], int8: bool) -> Dict[str, bytes]:
+    """The content of the file of each graph by name.  Graphs take any number of sentences."""
     with _quiet():
-        return {name: _traced(graph, int8) for name, graph in graphs(model).items()}
+        return {name: _traced(graph, int8) for name, graph in steps.items()}
 
 
 def _traced(graph: Graph, int8: bool) -> bytes:
@@ -30,10 +30,8 @@ def _traced(graph: Graph, int8: bool) -> bytes:
         import onnxscript  # noqa: F401
     except ImportError as error:
         raise UserError("an export needs onnx and onnxscript: pip install 'fairseq-milk[train]'") from error
-    shapes = {
-        name: {0: Dim.DYNAMIC, **({1: Dim.DYNAMIC} if name == "memory" or name.startswith("keys_") else {})}
-        for name in graph.inputs
-    }
+    growing = ("memory", "mask", "keys_", "values_")
+    shapes = {name: {0: Dim.DYNAMIC, **({1: Dim.DYNAMIC} if name.startswith(growing) else {})} for name in graph.inputs}
     program = torch.onnx.export(
         graph.module.eval(),
         tuple(_arguments(list(graph.inputs.values()), graph.lists)),
@@ -52,7 +50,7 @@ def _traced(graph: Graph, int8: bool) -> bytes:
 
 
 def _arguments(inputs: List[Any], lists: Any) -> Iterator[Any]:
-    """The inputs as the module takes them: one by one, then lists of the given lengths."""
+    """Group the inputs for the module: single tensors, then lists of the given lengths."""
     single = len(inputs) - sum(lists)
     yield from inputs[:single]
     for length in lists:
@@ -61,22 +59,22 @@ def _arguments(inputs: List[Any], lists: Any) -> Iterator[Any]:
 
 
 def _quantised(path: Path) -> Path:
-    """Weights of products as int8, one scale per output; what they multiply is quantised as it comes."""
+    """Quantise weight matrices to int8, with one scale per output; their inputs are quantised dynamically."""
     import onnx
     from onnxruntime.quantization import QuantType, quantize_dynamic
 
     small, model = path.with_name("int8.onnx"), onnx.load(path)
-    del model.graph.value_info[:]  # shapes of weights before they are transposed
+    del model.graph.value_info[:]  # shapes of the weights before transposition
     onnx.save(model, path)
     matrices = {weight.name for weight in model.graph.initializer if len(weight.dims) == 2}
-    others = [node.name for node in model.graph.node if not matrices & set(node.input)]  # v of an energy is a vector
+    others = [node.name for node in model.graph.node if not matrices & set(node.input)]  # not the vector v of an energy
     quantize_dynamic(path, small, nodes_to_exclude=others, weight_type=QuantType.QInt8, per_channel=True)
     return small
 
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """torch and onnx report every pass over a graph."""
+    """Suppress the messages of torch and onnx about every pass over a graph."""
     level = logging.root.manager.disable
     logging.disable(logging.WARNING)
     try:

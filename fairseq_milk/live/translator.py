@@ -1,4 +1,4 @@
-"""A model with its text processing: the interface of everything that translates live."""
+"""A model with its text processing: the interface of live translation."""
 
 from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Protocol
 
@@ -14,20 +14,20 @@ class Languages(NamedTuple):
 
 
 class Model(Protocol):
-    """What runs underneath: a checkpoint in torch, or an exported folder."""
+    """The interface of a model: a checkpoint in torch, or an exported folder."""
 
     mechanism: str  # soft, waitk, monotonic, mocha or milk
     description: str  # one line
     knobs: Dict[str, Knob]
 
     def begin(self, settings: Settings) -> TokenSession:
-        """A new sentence."""
+        """Begin a new sentence."""
 
 
 class Translator:
     """Translates text, or words as they arrive; any number of sessions at once, from any thread.
 
-    knobs: what a session may be told, by name, with its default and range.
+    knobs: the options of a session by name, with default and range.
 
     >>> translation = translator.translate("er hat das buch gelesen")   # a toy: word for word, wait-3
     >>> translation.text, translation.delays
@@ -58,22 +58,22 @@ class Translator:
         return f"<Translator {self.description}>"
 
     def session(self, **knobs: Any) -> Session:
-        """A new sentence.  knobs: by name, those of `self.knobs`; the others keep their defaults."""
+        """Begin a new sentence.  knobs: values by name, see `self.knobs`; the others have their defaults."""
         return Session(self.token_session(**knobs), self._source, self._target)
 
     def token_session(self, **knobs: Any) -> TokenSession:
-        """A new sentence of the model's own tokens, by number."""
+        """Begin a new sentence that takes and returns token numbers."""
         return self._model.begin(settings(self.knobs, knobs))
 
     def stream(self, words: Iterable[str], **knobs: Any) -> Iterator[Piece]:
-        """The pieces of one sentence, each as soon as it is decided; a word is taken only when it is needed."""
+        """The pieces of one sentence, each as soon as it is decided; words are taken only as needed."""
         session = self.session(**knobs)
         for word in words:
             yield from session.push(word)
         yield from session.end()
 
     def translate(self, text: str, **knobs: Any) -> Translation:
-        """A whole sentence, as if it had been sent word by word."""
+        """Translate a whole sentence as if it were sent word by word."""
         session = self.session(**knobs)
         session.push(text)
         session.end()

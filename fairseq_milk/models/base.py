@@ -1,7 +1,7 @@
-"""What the models of this plugin have in common."""
+"""Base class of the models of this plugin."""
 
 import os
-from typing import Any, Dict, Optional, Tuple
+from typing import Any, ClassVar, Dict, Optional, Tuple, Type, TypeVar
 
 import torch
 from fairseq import file_utils
@@ -10,27 +10,66 @@ from torch import Tensor, nn
 
 from ..console.errors import UserError
 from ..host.registration import register
-from .misuse import languages_swapped
+from ..host.training_length import in_updates, length_of_run
+from .config import PRODUCT_PRECISIONS, SimultaneousConfig
+from .misuse import languages_swapped, warn_of_other_task
+from .simultaneous_decoder import SimultaneousDecoder
 from .target import Target
+
+Model = TypeVar("Model", bound="SimultaneousModel")
 
 
 class SimultaneousModel(FairseqEncoderDecoderModel):
     """An encoder, and a decoder that has an attention (or several with one schedule) and an output layer."""
 
-    def target(self, batch: int, room: int) -> Target:
-        """Target sentences that have not begun yet.  room: source tokens to make room for at first."""
+    config: ClassVar[Type[SimultaneousConfig]]
+    encoder: Any
+    decoder: SimultaneousDecoder
+
+    @classmethod
+    def build_model(cls: Type[Model], cfg: Any, task: Any) -> Model:
+        options = cls.config.read(cfg)
+        for name in ("head_after", "noise_ramp"):
+            setattr(options, name, in_updates(getattr(options, name), length_of_run(task)))
+        warn_of_other_task(task, str(options.attention))
+        source, target = task.source_dictionary, task.target_dictionary
+        source_embedding, embedding = embeddings(options, source, target)
+        products = options.products()
+        encoder = cls.build_encoder(options, source, source_embedding, products)
+        return cls(encoder, cls.build_decoder(options, target, embedding, products))
+
+    @classmethod
+    def build_encoder(cls, options: Any, *parts: Any) -> Any:
+        """parts: dictionary, embedding and the precision of products."""
         raise NotImplementedError
 
+    @classmethod
+    def build_decoder(cls, options: Any, *parts: Any) -> SimultaneousDecoder:
+        raise NotImplementedError
+
+    def target(self, batch: int, room: int) -> Target:
+        """New target sentences.  room: initial room for source tokens."""
+        raise NotImplementedError
+
+    def sentence(self, room: int) -> Target:
+        """The same for one sentence whose source arrives token by token."""
+        return self.target(1, room)
+
     def train(self, mode: bool = True) -> Any:
-        """fairseq calls this before every update.  Evaluation computes its products in float32."""
+        """Called by fairseq before every update.  In evaluation products are computed in float32 unless `decode_in`."""
         self.decoder.output.products.use(self.decoder.output.weight.device, mode)
         return super().train(mode)
+
+    def decode_in(self, precision: str) -> None:
+        """Evaluation computes its matrix products in this type from now on: float32 or bf16."""
+        self.decoder.output.products.decoding = PRODUCT_PRECISIONS[precision]
+        self.train(self.training)
 
     @classmethod
     def from_pretrained(
         cls, model_name_or_path: str, checkpoint_file: str = "model.pt", data_name_or_path: str = ".", **kwargs: Any
     ) -> Any:
-        """fairseq's `from_pretrained`, with a sentence for what is not there."""
+        """fairseq's `from_pretrained`, with a UserError for missing files."""
         register()
         folder = file_utils.load_archive_file(model_name_or_path)
         if folder is None:
@@ -42,7 +81,7 @@ class SimultaneousModel(FairseqEncoderDecoderModel):
         return super().from_pretrained(folder, checkpoint_file, data_name_or_path, **kwargs)
 
     def load_state_dict(self, state_dict: Dict[str, Any], *args: Any, **kwargs: Any) -> Any:
-        """fairseq's, which lists every parameter that does not fit; here a sentence names the first."""
+        """fairseq's `load_state_dict`, but a UserError names the first parameter that does not fit."""
         try:
             result = super().load_state_dict(state_dict, *args, **kwargs)
         except RuntimeError as error:
@@ -53,7 +92,7 @@ class SimultaneousModel(FairseqEncoderDecoderModel):
             ) from error
         for name, parameter in self.named_parameters():
             if not torch.isfinite(parameter).all():
-                raise UserError(f"the parameter {name} is not finite: the training has diverged before it was saved")
+                raise UserError(f"the parameter {name} is not finite: the training diverged before it was saved")
         return result
 
     num_updates = 0
@@ -74,11 +113,11 @@ class SimultaneousModel(FairseqEncoderDecoderModel):
 class PacedEmbedding(nn.Embedding):
     """Uniform in +-1; the padding is zero.
 
-    RNMT+ draws everything from +-0.04.  But the LSTM normalises the sum of its two projections, in which embeddings
-    that small drown in the recurrent one: it takes five times as many updates until they are heard.
+    RNMT+ draws everything from +-0.04.  But the LSTM normalises the sum of its two projections, in which such small
+    embeddings are dominated by the recurrent one: training then takes five times as many updates.
 
-    Adam moves a parameter by at most the learning rate a step, and a rare word has few steps: embeddings are stored
-    divided by `pace`, and so move `pace` times as fast (the Transformer's is the root of their size).
+    Adam moves a parameter by at most the learning rate per step, and a rare word has few steps.  Embeddings are stored
+    divided by `pace`, and so move `pace` times as fast (in a Transformer `pace` is the root of their size).
     """
 
     def __init__(self, dictionary: Any, size: int, pace: float) -> None:
@@ -92,7 +131,7 @@ class PacedEmbedding(nn.Embedding):
 
 
 def embeddings(options: Any, source: Any, target: Any) -> Tuple[PacedEmbedding, PacedEmbedding]:
-    """Of source and target words; one and the same with --share-all-embeddings."""
+    """The embeddings of source and target words; the same one with --share-all-embeddings."""
     if options.share_all_embeddings and source != target:
         raise UserError("--share-all-embeddings needs one dictionary: run fairseq-preprocess --joined-dictionary")
     sizes = options.embed_dim, options.embed_pace

@@ -1,28 +1,33 @@
 """The options of the models.  Those of `milk_rnmt` are the paper's by default; the README lists what it leaves open."""
 
 from dataclasses import dataclass, field, fields
-from typing import Any, Tuple, Type, TypeVar
+from typing import Any, Optional, Tuple, Type, TypeVar
 
 import torch
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from fairseq.dataclass.utils import merge_with_parent
 
-from ..attention import ATTENTIONS, AttentionOptions
+from ..attention import ATTENTIONS, AttentionOptions, Everything
 from ..console.errors import UserError, check_numbers, require
 from ..functional.product import ProductPrecision
+from ..host.training_length import check_threshold
 
-DEEPEST, WIDEST = 1000, 2**16  # no more layers and units than any memory holds
-PRODUCT_PRECISIONS = {"float32": None, "bf16": torch.bfloat16}
-SLOWEST = 1e-9  # a rate below it would be 0 in float32
+DEEPEST, WIDEST = 1000, 2**16  # largest numbers of layers and units
+FLOAT32 = "float32"
+PRODUCT_PRECISIONS = {FLOAT32: None, "bf16": torch.bfloat16}
+# of the head in the small models: r and g then travel as far as in the paper's training, whose learning rates sum to 50
+SHORT_TRAINING_PACE = 20.0
+WAITING, STOPPING = -8.0, -1.0  # r at the start
+SLOWEST = 1e-9  # a smaller rate would be 0 in float32
 
 
 Config = TypeVar("Config", bound="SimultaneousConfig")
-Sizes = Tuple[int, int, int]  # of queries, source states and energies
+Sizes = Tuple[int, int, int]  # sizes of queries, source states and energies
 
 
 @dataclass
 class SimultaneousConfig(FairseqDataclass):
-    """What the models have in common: the mechanism, its schedule, and the precision of products."""
+    """The options that all models share: the mechanism, its schedule, and the precision of products."""
 
     attention: ChoiceEnum(list(ATTENTIONS)) = field(  # type: ignore[valid-type]
         default="milk", metadata={"help": "attention mechanism"}
@@ -36,11 +41,26 @@ class SimultaneousConfig(FairseqDataclass):
     noise: float = field(
         default=4.0, metadata={"help": "n, standard deviation of the noise on the monotonic energies in training"}
     )
-    noise_ramp: int = field(
-        default=0, metadata={"help": "updates over which the noise grows linearly to its value; 0: at once"}
+    head_after: float = field(
+        default=0.3,
+        metadata={
+            "help": "updates before the head of milk decides, or below 1 a share of --max-update; until then the whole "
+            "source is read, as by soft attention"
+        },
     )
-    energy_bias: float = field(
-        default=-1.0, metadata={"help": "r at the start, the bias of the monotonic energies: low makes the head wait"}
+    noise_ramp: float = field(
+        default=0.0,
+        metadata={
+            "help": "updates over which the noise then grows linearly to its value, or below 1 a share of "
+            "--max-update; 0: at once"
+        },
+    )
+    energy_bias: Optional[float] = field(
+        default=None,
+        metadata={
+            "help": "r at the start, the bias of the monotonic energies; -8 makes the head wait, -1 stop early. By "
+            "default -8 for milk and -1 for monotonic and mocha, which cannot translate from the end of the source"
+        },
     )
     head_pace: float = field(
         default=1.0,
@@ -59,7 +79,7 @@ class SimultaneousConfig(FairseqDataclass):
     wait_k: int = field(default=6, metadata={"help": "source tokens that wait-k reads first"})
     emission_rate: float = field(default=1.0, metadata={"help": "target tokens that wait-k writes per source token"})
     product_precision: ChoiceEnum(list(PRODUCT_PRECISIONS)) = field(  # type: ignore[valid-type]
-        default="float32",
+        default=FLOAT32,
         metadata={
             "help": "type of the matrix products in training; bf16: bfloat16 with sums in float32, twice as fast on a "
             "processor with instructions for it. Parameters, states, softmax and schedules stay float32"
@@ -68,7 +88,7 @@ class SimultaneousConfig(FairseqDataclass):
 
     @classmethod
     def read(cls: Type[Config], cfg: Any) -> Config:
-        """From fairseq's configuration.  An option newer than the checkpoint it comes from gets its default."""
+        """Read from fairseq's configuration.  Options that an older checkpoint does not have get their defaults."""
         merged = merge_with_parent(cls(), cfg, remove_missing=True)
         options = cls(**{f.name: getattr(merged, f.name) for f in fields(cls) if f.name != "_name"})
         options.attention = str(options.attention)
@@ -79,12 +99,25 @@ class SimultaneousConfig(FairseqDataclass):
     def products(self) -> ProductPrecision:
         return ProductPrecision(PRODUCT_PRECISIONS[self.product_precision])
 
+    @property
+    def looks_at_everything(self) -> bool:
+        """Whether the attention can translate from the end of the source."""
+        return ATTENTIONS[self.attention][1] is Everything
+
+    @property
+    def initial_bias(self) -> float:
+        """r at the start: the option, or the default of the mechanism."""
+        if self.energy_bias is not None:
+            return self.energy_bias
+        return WAITING if self.looks_at_everything else STOPPING
+
     def schedule_options(self, sizes: Sizes, products: ProductPrecision) -> AttentionOptions:
         return AttentionOptions(
             *sizes,
             noise=self.noise,
-            noise_ramp=self.noise_ramp,
-            energy_bias=self.energy_bias,
+            noise_ramp=int(self.noise_ramp),
+            head_after=int(self.head_after) if self.looks_at_everything else 0,
+            energy_bias=self.initial_bias,
             head_pace=self.head_pace,
             preserve_mass=not self.unpreserved_mass,
             exact_alignment=not self.published_alignment,
@@ -95,10 +128,11 @@ class SimultaneousConfig(FairseqDataclass):
         )
 
     def check(self) -> None:
-        """Refuse what cannot work, before any data is read."""
+        """Raise a UserError for invalid values, before any data is read."""
         require(0 <= self.noise < float("inf"), "noise", self.noise, "must be 0 or a positive number")
-        require(self.noise_ramp >= 0, "noise_ramp", self.noise_ramp, "must be 0 or a number of updates")
-        require(abs(self.energy_bias) < float("inf"), "energy_bias", self.energy_bias, "must be a finite number")
+        for name in ("head_after", "noise_ramp"):
+            check_threshold(name, getattr(self, name))
+        require(abs(self.initial_bias) < float("inf"), "energy_bias", self.energy_bias, "must be a finite number")
         for name in ("embed_pace", "head_pace", "emission_rate"):
             require(0 < getattr(self, name) < float("inf"), name, getattr(self, name), "must be a positive number")
             require(getattr(self, name) >= SLOWEST, name, getattr(self, name), f"must be at least {SLOWEST}")

@@ -5,26 +5,26 @@
     x^l = dropout(LSTM_l([x^{l-1}; c_i])) + x^{l-1} from the third layer up        x^0 = s_i
     P(y_i) = softmax(W [x; c_i] + b)
 
-The decoder starts from zeros: one that starts from the encoder's last state has read the whole source.
+The initial state is zero, because the encoder's last state would have read the whole source.
 """
 
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
 import torch
-from fairseq.models import FairseqIncrementalDecoder
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
-from ..attention import Memory, SimultaneousAttention, build_attention
-from ..console.errors import UserError
+from ..attention import SimultaneousAttention, build_attention
 from ..functional.product import ProductPrecision
 from ..modules import LayerNormLSTM, LSTMState
 from .config import MilkRNMTConfig
 from .encoder import RESIDUAL_FROM, EncoderOut
+from .output_layer import OutputLayer
+from .simultaneous_decoder import SimultaneousDecoder
 
 
 class DecoderState(NamedTuple):
-    """What the decoder carries from target token to target token."""
+    """The state of the decoder between two target tokens."""
 
     layers: List[LSTMState]  # bottom first
     c: Tensor  # (B, hidden_size), c_{i-1}
@@ -33,34 +33,7 @@ class DecoderState(NamedTuple):
         return DecoderState([s.select(rows) for s in self.layers], self.c.index_select(0, rows))
 
 
-class OutputLayer(nn.Module):
-    """logits = W f + b.  With a shared embedding W is the embedding, after a projection to its size."""
-
-    def __init__(
-        self, features: int, words: int, embedding: Optional[nn.Embedding], products: ProductPrecision
-    ) -> None:
-        super().__init__()
-        self.products = products
-        shared = embedding is not None
-        self.projection = nn.Linear(features, embedding.embedding_dim, bias=False) if embedding is not None else None
-        self.weight = embedding.weight if embedding is not None else nn.Parameter(torch.empty(words, features))
-        self.bias = nn.Parameter(torch.zeros(words))
-        if not shared:
-            nn.init.uniform_(self.weight, -0.04, 0.04)
-
-    def project(self, features: Tensor) -> Tensor:
-        """What the weight is multiplied with.  (..., features) -> (..., weight.size(1))."""
-        return features if self.projection is None else self.products.linear(features, self.projection.weight)
-
-    def factor(self) -> Tensor:
-        """The weight as a factor of a product.  (words, weight.size(1))."""
-        return self.products.operand(self.weight)
-
-    def forward(self, features: Tensor) -> Tensor:
-        return self.products.linear(self.project(features), self.weight, self.bias)
-
-
-class RNMTDecoder(FairseqIncrementalDecoder):
+class RNMTDecoder(SimultaneousDecoder):
     def __init__(
         self, cfg: MilkRNMTConfig, dictionary: Any, embedding: nn.Embedding, products: ProductPrecision
     ) -> None:
@@ -83,28 +56,6 @@ class RNMTDecoder(FairseqIncrementalDecoder):
         return [self.attention]
 
     # ---- teacher forcing ----------------------------------------------------------------------------------------
-
-    def forward(
-        self,
-        prev_output_tokens: Tensor,
-        encoder_out: Optional[EncoderOut] = None,
-        incremental_state: Optional[Dict[str, Any]] = None,
-        features_only: bool = False,
-        hard: Optional[bool] = None,
-        **unused: Any,
-    ) -> Tuple[Tensor, Dict[str, Tensor]]:
-        """prev_output_tokens: (B, I) -> logits (B, I, V) and {"attn": beta, "alpha": alpha, "src_lengths": |x|},
-        and "alphas", (B, S, I, J): alpha of each of S schedules, here one.
-
-        hard: the schedule decides (e > 0) instead of being expected; by default in evaluation, not in training.
-        features_only: stop before the output layer, whose input is returned instead of the logits.
-        """
-        assert encoder_out is not None
-        if incremental_state is not None:
-            features, extra = self._next(prev_output_tokens[:, -1], encoder_out, incremental_state)
-        else:
-            features, extra = self._all(prev_output_tokens, encoder_out, not self.training if hard is None else hard)
-        return (features if features_only else self.output(features)), extra
 
     def _all(self, tokens: Tensor, encoder_out: EncoderOut, hard: bool) -> Tuple[Tensor, Dict[str, Tensor]]:
         s, c, beta, alpha = self._schedule(self._drop(self.embedding(tokens)), encoder_out, hard)
@@ -151,15 +102,9 @@ class RNMTDecoder(FairseqIncrementalDecoder):
     def _next(
         self, tokens: Tensor, encoder_out: EncoderOut, incremental_state: Dict[str, Any]
     ) -> Tuple[Tensor, Dict[str, Tensor]]:
-        """For fairseq's beam search, which is offline: the whole source has been read (soft attention)."""
-        if self.attention.streaming:
-            raise UserError(
-                "fairseq's own search reads the whole source first: decode a simultaneous model with "
-                "--task simultaneous_translation"
-            )
         saved = self.get_incremental_state(incremental_state, "decoder")
         state = unpack(saved) if saved else self.begin(tokens.size(0))
-        memory = self._whole_source(encoder_out, incremental_state)
+        memory = self.whole_source("memory", self.attention, encoder_out, incremental_state)
         s = self.query(tokens, state)
         out = self.attention.attend(self.attention.queries(s.h), memory)
         features, state = self.write(s, out.c, state)
@@ -167,26 +112,9 @@ class RNMTDecoder(FairseqIncrementalDecoder):
         extra = {"attn": out.beta.unsqueeze(1), "alpha": out.alpha.unsqueeze(1), "src_lengths": encoder_out.lengths}
         return features.unsqueeze(1), extra
 
-    def _whole_source(self, encoder_out: EncoderOut, incremental_state: Dict[str, Any]) -> Memory:
-        keys = self.get_incremental_state(incremental_state, "memory")
-        if not keys:
-            keys = dict(self.attention.remember(encoder_out.h, encoder_out.lengths).keys)
-            self.set_incremental_state(incremental_state, "memory", keys)
-        return Memory(encoder_out.h, keys, encoder_out.lengths, self.attention.weights(keys))
-
-    def reorder_incremental_state(self, incremental_state: Dict[str, Any], new_order: Tensor) -> None:
-        for name in ("decoder", "memory"):
-            saved = self.get_incremental_state(incremental_state, name)
-            if saved:
-                reordered = {key: x.index_select(0, new_order) for key, x in saved.items() if x is not None}
-                self.set_incremental_state(incremental_state, name, reordered)
-
     @property
     def upper(self) -> List[nn.Module]:
         return list(self.layers)[1:]
-
-    def max_positions(self) -> int:
-        return int(1e5)
 
     def _drop(self, x: Tensor) -> Tensor:
         return F.dropout(x, self.dropout, self.training)

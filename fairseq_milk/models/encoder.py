@@ -15,7 +15,7 @@ RESIDUAL_FROM = 2  # the third layer and up
 
 
 class EncoderOut(NamedTuple):
-    h: Tensor  # (B, J, hidden_size), padded on the right whatever the input's padding
+    h: Tensor  # (B, J, hidden_size), always padded on the right
     lengths: Tensor  # (B,), EOS included
 
 
@@ -25,7 +25,7 @@ class RNMTEncoder(FairseqEncoder):
     Unidirectional, so that the states of a prefix never change; `step` gives them one at a time.
     """
 
-    incremental = True  # False: it needs the whole source
+    incremental = True  # whether it can encode token by token
 
     def __init__(
         self, cfg: MilkRNMTConfig, dictionary: Any, embedding: nn.Embedding, products: ProductPrecision
@@ -51,14 +51,14 @@ class RNMTEncoder(FairseqEncoder):
         return EncoderOut(self.encode(self._drop(self.embedding(tokens)), lengths), lengths)
 
     def encode(self, x: Tensor, lengths: Tensor) -> Tensor:
-        """(B, J, embed_dim) -> (B, J, hidden_size).  What stands in the padding is never looked at."""
+        """(B, J, embed_dim) -> (B, J, hidden_size).  States at padding are undefined and not used."""
         for index, layer in enumerate(self.layers):
             y = self._drop(layer(x)[0])
             x = x + y if index >= RESIDUAL_FROM else y
         return x
 
     def step(self, tokens: Tensor, states: Optional[List[LSTMState]]) -> Tuple[Tensor, List[LSTMState]]:
-        """One more source token a sentence.  tokens: (B,) -> h_j: (B, hidden_size) and the states after it."""
+        """One more source token per sentence.  tokens: (B,) -> h_j: (B, hidden_size) and the states after it."""
         x, after = self.embedding(tokens), []
         for index, layer in enumerate(self.layers):
             state = layer.step(x, None if states is None else states[index])  # type: ignore[operator]
@@ -77,7 +77,7 @@ class RNMTEncoder(FairseqEncoder):
 
 
 class BidirectionalRNMTEncoder(RNMTEncoder):
-    """The offline encoder: each layer runs both ways and feeds both to the next; a projection 2H -> H at the end."""
+    """The offline encoder: each layer runs in both directions and feeds both to the next; then a projection 2H -> H."""
 
     incremental = False
 
@@ -101,19 +101,19 @@ class BidirectionalRNMTEncoder(RNMTEncoder):
 
 
 def right_padded(tokens: Tensor, padding_idx: int) -> Tuple[Tensor, Tensor]:
-    """Rows padded on either side -> the same rows padded on the right, and their lengths; no synchronisation.
+    """Rows padded on the right, and their lengths, from rows padded on either side; without synchronisation.
 
     tokens: (B, J) -> (B, J), (B,).
     """
     size = tokens.size(1)
     lengths = tokens.ne(padding_idx).sum(1)
-    shift = (size - lengths) * tokens[:, 0].eq(padding_idx)  # of the rows that are padded on the left
+    shift = (size - lengths) * tokens[:, 0].eq(padding_idx)  # tokens of padding on the left
     j = torch.arange(size, device=tokens.device)
     return tokens.gather(1, (j + shift.unsqueeze(1)) % size), lengths
 
 
 def reversed_in_length(x: Tensor, lengths: Tensor) -> Tensor:
-    """Each sentence backwards, its padding left at the end.  (B, J, D), (B,) -> (B, J, D)."""
+    """Reverse each sentence, leaving its padding at the end.  (B, J, D), (B,) -> (B, J, D)."""
     j = torch.arange(x.size(1), device=x.device)
     index = (lengths.unsqueeze(1) - 1 - j) % x.size(1)
     return x.gather(1, index.unsqueeze(-1).expand_as(x))

@@ -4,12 +4,11 @@ from typing import Any
 
 from fairseq.models import register_model, register_model_architecture
 
-from .base import SimultaneousModel, embeddings
-from .config import MilkRNMTConfig
+from .base import SimultaneousModel
+from .config import SHORT_TRAINING_PACE, MilkRNMTConfig
 from .decoder import RNMTDecoder
 from .encoder import BidirectionalRNMTEncoder, RNMTEncoder
-from .misuse import warn_of_other_task
-from .target import RNMTTarget
+from .target import RNMTSentence, RNMTTarget
 
 
 @register_model("milk_rnmt", dataclass=MilkRNMTConfig)
@@ -19,23 +18,26 @@ class MilkRNMT(SimultaneousModel):
     encoder: RNMTEncoder
     decoder: RNMTDecoder
 
+    config = MilkRNMTConfig
+
     @classmethod
-    def build_model(cls, cfg: Any, task: Any) -> "MilkRNMT":
-        options = MilkRNMTConfig.read(cfg)
-        warn_of_other_task(task, options.attention)
-        source, target = task.source_dictionary, task.target_dictionary
-        source_embedding, embedding = embeddings(options, source, target)
-        encoder_class = BidirectionalRNMTEncoder if options.encoder_bidirectional else RNMTEncoder
-        products = options.products()
-        encoder = encoder_class(options, source, source_embedding, products)
-        return cls(encoder, RNMTDecoder(options, target, embedding, products))
+    def build_encoder(cls, options: Any, *parts: Any) -> RNMTEncoder:
+        return (BidirectionalRNMTEncoder if options.encoder_bidirectional else RNMTEncoder)(options, *parts)
+
+    @classmethod
+    def build_decoder(cls, options: Any, *parts: Any) -> RNMTDecoder:
+        return RNMTDecoder(options, *parts)
 
     def target(self, batch: int, room: int) -> RNMTTarget:
         return RNMTTarget(self.decoder, batch, room)
 
+    def sentence(self, room: int) -> RNMTSentence:
+        return RNMTSentence(self.decoder, room)
+
 
 def size(args: Any, layers: int, units: int) -> None:
-    """Both stacks `layers` deep and everything `units` wide, unless the user says otherwise."""
+    """Both stacks `layers` deep and everything `units` wide, for a short training, unless the user says otherwise."""
+    args.head_pace = getattr(args, "head_pace", SHORT_TRAINING_PACE)
     args.encoder_layers = getattr(args, "encoder_layers", layers)
     args.decoder_layers = getattr(args, "decoder_layers", layers)
     for name in ("embed_dim", "hidden_size", "energy_dim"):
@@ -50,7 +52,7 @@ def milk_rnmt_small(args: Any) -> None:
 
 @register_model_architecture("milk_rnmt", "milk_rnmt_tiny")
 def milk_rnmt_tiny(args: Any) -> None:
-    """The demo's: minutes on a laptop."""
+    """For the demo: trained in minutes on a laptop."""
     size(args, layers=1, units=128)
     args.dropout = getattr(args, "dropout", 0.0)
 

@@ -4,9 +4,8 @@ from typing import Any
 
 from fairseq.models import register_model, register_model_architecture
 
-from .base import SimultaneousModel, embeddings
-from .config import MilkTransformerConfig
-from .misuse import warn_of_other_task
+from .base import SimultaneousModel
+from .config import SHORT_TRAINING_PACE, MilkTransformerConfig
 from .transformer_decoder import TransformerDecoder
 from .transformer_encoder import TransformerEncoder
 from .transformer_target import TransformerTarget
@@ -19,22 +18,22 @@ class MilkTransformer(SimultaneousModel):
     encoder: TransformerEncoder
     decoder: TransformerDecoder
 
+    config = MilkTransformerConfig
+
     @classmethod
-    def build_model(cls, cfg: Any, task: Any) -> "MilkTransformer":
-        options = MilkTransformerConfig.read(cfg)
-        warn_of_other_task(task, options.attention)
-        source, target = task.source_dictionary, task.target_dictionary
-        source_embedding, embedding = embeddings(options, source, target)
-        products = options.products()
-        encoder = TransformerEncoder(options, source, source_embedding, products)
-        return cls(encoder, TransformerDecoder(options, target, embedding, products))
+    def build_encoder(cls, options: Any, *parts: Any) -> TransformerEncoder:
+        return TransformerEncoder(options, *parts)
+
+    @classmethod
+    def build_decoder(cls, options: Any, *parts: Any) -> TransformerDecoder:
+        return TransformerDecoder(options, *parts)
 
     def target(self, batch: int, room: int) -> TransformerTarget:
         return TransformerTarget(self.decoder, batch, room)
 
 
 def size(args: Any, layers: int, dim: int, heads: int) -> None:
-    """Both stacks `layers` deep and `dim` wide, the feed-forward four times that, unless the user says otherwise."""
+    """Set defaults: `layers` layers of `dim` units in both stacks, feed-forward layers four times as wide."""
     defaults = {
         "encoder_layers": layers,
         "decoder_layers": layers,
@@ -42,6 +41,7 @@ def size(args: Any, layers: int, dim: int, heads: int) -> None:
         "ffn_dim": 4 * dim,
         "attention_heads": heads,
         "embed_pace": dim**0.5,
+        "head_pace": SHORT_TRAINING_PACE,
     }
     for name, value in defaults.items():
         setattr(args, name, getattr(args, name, value))

@@ -1,4 +1,4 @@
-"""What is probably a mistake in using a model, in plain words."""
+"""Warnings about probable mistakes in using a model."""
 
 import logging
 from typing import Any, Mapping
@@ -10,7 +10,7 @@ EMBEDDINGS = ("encoder.embedding.weight", "decoder.embedding.weight")
 
 
 def warn_of_other_task(task: Any, attention: str) -> None:
-    """fairseq's own tasks neither show the latency nor decode with the schedule."""
+    """Warn if a task of fairseq is used, which neither reports latency nor decodes with the schedule."""
     if type(task).__module__.startswith("fairseq.") and attention != "soft":
         logger.warning(
             f"--attention {attention} without --task simultaneous_translation: fairseq's own tasks decode with the "
@@ -19,7 +19,7 @@ def warn_of_other_task(task: Any, attention: str) -> None:
 
 
 def languages_swapped(model: nn.Module, state: Mapping[str, Tensor]) -> bool:
-    """Whether the embeddings would fit if source and target were the other way round."""
+    """Whether the embeddings would fit if source and target were swapped."""
     found = [state[name].size(0) if name in state else 0 for name in EMBEDDINGS]
     own = model.state_dict()
     wanted = [own[name].size(0) if name in own else 0 for name in EMBEDDINGS]

@@ -1,8 +1,10 @@
-"""Target sentences under way, one token at a time: what the generator asks of the decoder of any model."""
+"""Target sentences during decoding, one token at a time: the interface between generator and decoder."""
 
 from abc import ABC, abstractmethod
+from dataclasses import replace
 from typing import Tuple
 
+import torch
 from torch import Tensor
 
 from ..attention import Heads, Memory, Queries
@@ -11,13 +13,13 @@ from .decoder import RNMTDecoder
 
 
 class Target(ABC):
-    """A batch of sentences, all about to write target token i, each with heads of its own.
+    """A batch of sentences that write target token i next, each with its own heads.
 
-    Call `ask` with the token before, `read` while sentences are `waiting`, then `write`, and `accept` to go on.
-    It is handed one source state at a time and never sees more than has been read.
+    Call `ask` with the previous token, `read` while sentences are `waiting`, then `write`, and `accept` to continue.
+    It gets one source state at a time and never sees more than has been read.
     """
 
-    i = 0  # the target token that is about to be written, from 1
+    i = 0  # the number of the next target token, from 1
 
     @property
     @abstractmethod
@@ -26,51 +28,51 @@ class Target(ABC):
 
     @abstractmethod
     def ask(self, tokens: Tensor) -> None:
-        """Target token i - 1 is this one (EOS before the first): what token i asks of the source.  tokens: (B,)."""
+        """Compute the query of token i from token i - 1 (EOS before the first).  tokens: (B,)."""
 
     @abstractmethod
     def waiting(self, exhausted: Tensor) -> Tensor:
-        """Which sentences have a head that has not stopped, and can read on?
+        """The sentences that have a head without a stop and can READ, (B,) bool.
 
-        exhausted: (B,) bool, nothing is left to read.  -> (B,) bool.
+        exhausted: (B,) bool, the source has ended.
         """
 
     @abstractmethod
     def read(self, h: Tensor, rows: Tensor, forced: Tensor) -> None:
-        """One more source state for some sentences.  rows: (R,), which; h: (R, D), theirs.
+        """Append one source state to some sentences.  rows: (R,), their indices; h: (R, D).
 
-        forced: (B,) bool, the READ was not the schedule's own.
+        forced: (B,) bool, the READ was required by a knob and not by the schedule.
         """
 
     @abstractmethod
     def know(self, h: Tensor, lengths: Tensor) -> None:
-        """The whole source at once, before the first token, for who keeps count of what has been read.
+        """Set the whole source before the first token; the caller keeps count of what has been read.
 
         h: (B, J, D), lengths: (B,).
         """
 
     @abstractmethod
     def furthest(self) -> Tensor:
-        """With the whole source known: the source tokens that the schedule reads before token i is written.  (B,)."""
+        """With the whole source known: the number of source tokens that the schedule reads before token i.  (B,)."""
 
     @abstractmethod
     def send(self, position: Tensor, rows: Tensor) -> None:
-        """All heads of these sentences look at this token next: a READ was not the schedule's own.
+        """Move all heads of these sentences to this token, after a READ that was required by a knob.
 
         position: (B,), rows: (B,) bool.
         """
 
     @abstractmethod
     def write(self) -> Tuple[Tensor, Tensor]:
-        """What the output layer takes, (B, D), and what was looked at, (B, J).  Nobody is waiting."""
+        """The input of the output layer, (B, D), and the attention, (B, J).  No sentence is waiting."""
 
     @abstractmethod
     def accept(self) -> None:
-        """What was written stands: keep the state after it."""
+        """Accept the written token: keep the state after it."""
 
     @abstractmethod
     def select(self, rows: Tensor) -> None:
-        """Only these sentences go on.  rows: (B',) indices."""
+        """Keep only these sentences.  rows: (B',) indices."""
 
 
 class RNMTTarget(Target):
@@ -121,3 +123,48 @@ class RNMTTarget(Target):
         self.memory, self.heads = self.memory.select(rows), self.heads.select(rows)
         self.state, self.s = self.state.select(rows), self.s.select(rows)
         self.queries = {name: x.index_select(0, rows) for name, x in self.queries.items()}
+
+
+class RNMTSentence(RNMTTarget):
+    """One sentence whose source arrives token by token: what is a number for each sentence is a number here.
+
+    It decides as `RNMTTarget` does, against which it is tested, with half of the operations.
+    """
+
+    def __init__(self, decoder: RNMTDecoder, room: int) -> None:
+        super().__init__(decoder, 1, room)
+
+    @property
+    def heads(self) -> Heads:
+        device = self.memory.h.device
+        return Heads(torch.tensor([self.position], device=device), torch.tensor([self.stopped], device=device))
+
+    @heads.setter
+    def heads(self, heads: Heads) -> None:
+        self.position, self.stopped = int(heads.position), bool(heads.stopped)
+
+    def waiting(self, exhausted: Tensor) -> Tensor:
+        if not self.stopped:
+            self.position, self.stopped = self.attention.seek_one(self.queries, self.memory, self.position, self.i)
+        return torch.zeros_like(exhausted) if self.stopped else ~exhausted
+
+    def read(self, h: Tensor, rows: Tensor, forced: Tensor) -> None:
+        length = int(self.memory.lengths)
+        if length >= self.memory.size:
+            self.memory = self.memory.doubled()
+        self.memory.h[:, length] = h
+        for name, energy in self.attention.energies().items():
+            self.memory.keys[name][:, length] = energy.project(h)
+        self.memory = replace(self.memory, lengths=self.memory.lengths + 1)
+        if bool(forced):
+            self.position, self.stopped = length, False
+
+    def write(self) -> Tuple[Tensor, Tensor]:
+        end = min(self.position + 1, int(self.memory.lengths))
+        c, beta = self.attention.look_back(self.queries, self.memory, end)
+        features, self.after = self.decoder.write(self.s, c, self.state)
+        return features, beta
+
+    def accept(self) -> None:
+        self.state, self.stopped = self.after, False
+        self.position = min(self.position, int(self.memory.lengths) - 1)

@@ -13,18 +13,17 @@ decides its own, and a token is written when every head of every layer has stopp
 from typing import Any, Dict, List, Optional, Tuple
 
 import torch
-from fairseq.models import FairseqIncrementalDecoder
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
-from ..attention import AttentionOutput, Memory, SimultaneousAttention, build_layers
-from ..console.errors import UserError
+from ..attention import AttentionOutput, SimultaneousAttention, build_layers
 from ..functional.heads import last_stop
 from ..functional.product import ProductPrecision
 from ..modules.causal_transformer import CausalSelfAttention, FeedForward, KeysValues, sinusoids
 from .config import MilkTransformerConfig
-from .decoder import OutputLayer
 from .encoder import EncoderOut
+from .output_layer import OutputLayer
+from .simultaneous_decoder import SimultaneousDecoder
 
 
 class DecoderLayer(nn.Module):
@@ -55,7 +54,7 @@ class DecoderLayer(nn.Module):
         return F.dropout(x, self.dropout, self.training)
 
 
-class TransformerDecoder(FairseqIncrementalDecoder):
+class TransformerDecoder(SimultaneousDecoder):
     def __init__(
         self, cfg: MilkTransformerConfig, dictionary: Any, embedding: nn.Embedding, products: ProductPrecision
     ) -> None:
@@ -79,27 +78,6 @@ class TransformerDecoder(FairseqIncrementalDecoder):
         return [layer.attention for layer in self.layers if layer.attention is not None]  # type: ignore[misc]
 
     # ---- teacher forcing ----------------------------------------------------------------------------------------
-
-    def forward(
-        self,
-        prev_output_tokens: Tensor,
-        encoder_out: Optional[EncoderOut] = None,
-        incremental_state: Optional[Dict[str, Any]] = None,
-        features_only: bool = False,
-        hard: Optional[bool] = None,
-        **unused: Any,
-    ) -> Tuple[Tensor, Dict[str, Tensor]]:
-        """prev_output_tokens: (B, I) -> logits (B, I, V) and what there is to say of the schedule, see `describe`.
-
-        hard: the schedule decides (e > 0) instead of being expected; by default in evaluation, not in training.
-        features_only: stop before the output layer, whose input is returned instead of the logits.
-        """
-        assert encoder_out is not None
-        if incremental_state is not None:
-            features, extra = self._next(prev_output_tokens[:, -1], encoder_out, incremental_state)
-        else:
-            features, extra = self._all(prev_output_tokens, encoder_out, not self.training if hard is None else hard)
-        return (features if features_only else self.output(features)), extra
 
     def _all(self, tokens: Tensor, encoder_out: EncoderOut, hard: bool) -> Tuple[Tensor, Dict[str, Tensor]]:
         x = self.embedding(tokens)
@@ -130,12 +108,6 @@ class TransformerDecoder(FairseqIncrementalDecoder):
     def _next(
         self, tokens: Tensor, encoder_out: EncoderOut, incremental_state: Dict[str, Any]
     ) -> Tuple[Tensor, Dict[str, Tensor]]:
-        """It is offline: the whole source has been read (soft attention)."""
-        if self.attention.streaming:
-            raise UserError(
-                "fairseq's own search reads the whole source first: decode a simultaneous model with "
-                "--task simultaneous_translation"
-            )
         past = self.get_incremental_state(incremental_state, "decoder") or {}
         after: Dict[str, Optional[Tensor]] = {}
         x = self.embedding(tokens).unsqueeze(1)
@@ -148,31 +120,10 @@ class TransformerDecoder(FairseqIncrementalDecoder):
             x, kept = layer.to_target(x, before)
             after[f"k{index}"], after[f"v{index}"] = kept
             if layer.attention is not None:
-                memory = self._whole_source(index, layer.attention, encoder_out, incremental_state)
+                memory = self.whole_source(f"memory{index}", layer.attention, encoder_out, incremental_state)
                 outs.append(layer.attention.attend(layer.attention.queries(layer.norm(x)), memory))
             x = layer.finish(x, outs[-1].c if layer.attention is not None else None)
         self.set_incremental_state(incremental_state, "decoder", after)
         lengths = encoder_out.lengths
         beta, alpha = outs[-1].beta.mean(1), outs[0].alpha[:, :1].expand(-1, 1, -1)
         return self.norm(x), {"attn": beta, "alpha": alpha, "alphas": alpha.unsqueeze(1), "src_lengths": lengths}
-
-    def _whole_source(
-        self, index: int, attention: SimultaneousAttention, encoder_out: EncoderOut, incremental_state: Dict[str, Any]
-    ) -> Memory:
-        kept = self.get_incremental_state(incremental_state, f"memory{index}")
-        if not kept:
-            memory = attention.remember(encoder_out.h, encoder_out.lengths)
-            kept = {"values": memory.h, **memory.keys}
-            self.set_incremental_state(incremental_state, f"memory{index}", kept)
-        keys: Dict[str, Tensor] = {name: kept[name] for name in attention.energies()}
-        return Memory(kept["values"], keys, encoder_out.lengths.unsqueeze(1), attention.weights(keys))
-
-    def reorder_incremental_state(self, incremental_state: Dict[str, Any], new_order: Tensor) -> None:
-        for name in ("decoder", *(f"memory{index}" for index in range(len(self.layers)))):
-            saved = self.get_incremental_state(incremental_state, name)
-            if saved:
-                reordered = {key: x.index_select(0, new_order) for key, x in saved.items() if x is not None}
-                self.set_incremental_state(incremental_state, name, reordered)
-
-    def max_positions(self) -> int:
-        return int(1e5)

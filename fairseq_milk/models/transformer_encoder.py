@@ -30,7 +30,7 @@ class TransformerEncoder(FairseqEncoder):
         return EncoderOut(self.encode(self.embedding(tokens), lengths), lengths)
 
     def encode(self, x: Tensor, lengths: Tensor) -> Tensor:
-        """(B, J, D) -> (B, J, D).  What stands in the padding is never looked at."""
+        """(B, J, D) -> (B, J, D).  States at padding are undefined and not used."""
         x = F.dropout(x + sinusoids(0, x.size(1), x), self.dropout, self.training)
         for layer in self.layers:
             x = layer(x)[0]
@@ -38,7 +38,7 @@ class TransformerEncoder(FairseqEncoder):
         return normed
 
     def step(self, tokens: Tensor, states: Optional[List[KeysValues]]) -> Tuple[Tensor, List[KeysValues]]:
-        """One more source token a sentence.  tokens: (B,) -> h_j: (B, D), and keys and values of each layer."""
+        """One more source token per sentence.  tokens: (B,) -> h_j: (B, D), and keys and values of each layer."""
         if states is None:
             states = [layer.self_attention.nothing(len(tokens)) for layer in self.layers]  # type: ignore[operator, union-attr]
         x, after = self.embedding(tokens).unsqueeze(1), []

@@ -1,4 +1,4 @@
-"""Target sentences under way in the Transformer: layer by layer, reading where the heads of a layer need it."""
+"""Target sentences of the Transformer during decoding: layer by layer, reading when the heads of a layer need it."""
 
 from typing import Dict, List, Optional, Tuple
 
@@ -16,7 +16,7 @@ class TransformerTarget(Target):
     the positions of the heads of each layer that decides.
 
     All sentences of the batch are in the same layer: `layer`, of which the self-attention has been computed.  A READ
-    of the schedule's own goes on from there; after one that was forced, token i is begun again.
+    of the schedule continues from there; after a forced one token i is started again.
     """
 
     def __init__(self, decoder: TransformerDecoder, batch: int, room: int) -> None:
@@ -28,7 +28,7 @@ class TransformerTarget(Target):
             None if layer.attention is None else layer.attention.nothing_read(batch, like, room)
             for layer in self.layers
         ]
-        self.heads: Dict[int, Heads] = {  # of each layer that decides
+        self.heads: Dict[int, Heads] = {  # one per layer that decides
             index: layer.attention.begin_heads(memory)
             for index, (layer, memory) in enumerate(zip(self.layers, self.memories))
             if layer.attention is not None and memory is not None and layer.attention.decides
@@ -54,7 +54,7 @@ class TransformerTarget(Target):
         self._enter()
 
     def _enter(self) -> None:
-        """The self-attention of the next layer, and what it asks of the source."""
+        """Compute the self-attention of the next layer, and its query to the source."""
         index = len(self.after)
         if index == len(self.layers):
             return

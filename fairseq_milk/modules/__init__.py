@@ -1,4 +1,4 @@
-"""What the models are built from: the layer-normalised LSTM."""
+"""Building blocks of the models."""
 
 from fairseq_milk.modules.layer_norm_lstm import LayerNormLSTM, LSTMLoop, LSTMState
 

@@ -3,8 +3,8 @@
     x <- x + dropout(SelfAttention(LN(x)))         token t sees 1 .. t
     x <- x + dropout(FeedForward(LN(x)))
 
-A sequence that is padded on the right needs no mask: what follows the end of a sentence is never looked at before it.
-The state of one layer is a pair of tensors, keys and values of the tokens so far, to which a token adds its own.
+A sequence that is padded on the right needs no mask, because no token attends to later ones.  The state of a layer is a
+pair of tensors: keys and values of the tokens so far.
 """
 
 import math
@@ -19,7 +19,7 @@ from ..functional.product import ProductPrecision
 
 
 class KeysValues(NamedTuple):
-    """What a self-attention remembers of T tokens."""
+    """The keys and values of T tokens."""
 
     k: Tensor  # (B, H, T, D/H)
     v: Tensor  # (B, H, T, D/H)
@@ -53,7 +53,7 @@ class CausalSelfAttention(nn.Module):
         self.out = ProductLinear(dim, dim, products)
 
     def nothing(self, batch: int) -> KeysValues:
-        """Before the first token."""
+        """Keys and values before the first token (T = 0)."""
         weight = self.out.weight
         empty = weight.new_zeros(batch, self.heads, 0, weight.size(0) // self.heads)
         return KeysValues(empty, empty)
@@ -105,6 +105,6 @@ def sinusoids(first: int, count: int, like: Tensor) -> Tensor:
     """Sinusoidal positions first .. first + count - 1 (Vaswani et al. 2017).  like: (..., D) -> (count, D)."""
     half = like.size(-1) // 2
     rates = torch.exp(torch.arange(half, device=like.device) * (-math.log(10000.0) / max(half - 1, 1)))
-    angles = torch.arange(first, first + count, device=like.device).unsqueeze(1) * rates
-    positions = F.pad(torch.cat((angles.sin(), angles.cos()), dim=1), (0, like.size(-1) % 2))
-    return positions.to(like.dtype)
+    angles = (torch.arange(count, device=like.device) + first).unsqueeze(1) * rates
+    positions = torch.cat((angles.sin(), angles.cos()), dim=1)
+    return (F.pad(positions, (0, 1)) if like.size(-1) % 2 else positions).to(like.dtype)

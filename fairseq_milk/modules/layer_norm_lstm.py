@@ -36,7 +36,7 @@ time first inside: h comes back as a transposed view, which the next layer trans
 reads [y_{i-1}; c_{i-1}], and c_{i-1} comes from the attention between two steps.
 """
 
-from typing import Any, List, NamedTuple, Optional, Tuple
+from typing import Any, Callable, List, NamedTuple, Optional, Tuple
 
 import torch
 import torch.nn as nn
@@ -44,9 +44,11 @@ import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from ..functional.product import ProductPrecision, without_autocast
+from ..functional.product import DecodingWeight, ProductPrecision, without_autocast
 
 INIT_RANGE = 0.04  # RNMT+: every matrix from Uniform(-0.04, 0.04)
+# Older versions of torch, such as 2.1, do not have it; with these models cannot be exported.
+is_exporting: Callable[[], bool] = getattr(torch.compiler, "is_exporting", lambda: False)
 
 
 class LSTMState(NamedTuple):
@@ -269,6 +271,7 @@ class LayerNormLSTM(nn.Module):
     ) -> None:
         super().__init__()
         self.products = products or ProductPrecision()
+        self.joined = DecodingWeight(self.products)
         self.input_size = input_size
         self.hidden_size = hidden_size
         self.options = _Options(output_nonlinearity, cell_clip, eps)
@@ -283,6 +286,10 @@ class LayerNormLSTM(nn.Module):
         nn.init.uniform_(self.weight_h, -INIT_RANGE, INIT_RANGE)
         nn.init.ones_(self.scale)
         nn.init.zeros_(self.bias)
+
+    def train(self, mode: bool = True) -> "LayerNormLSTM":
+        self.joined.forget()
+        return super().train(mode)
 
     def zero_state(self, batch: int) -> LSTMState:
         h = self.weight_h.new_zeros(batch, self.hidden_size)
@@ -310,15 +317,10 @@ class LayerNormLSTM(nn.Module):
         if torch.is_grad_enabled():
             return self.forward(x.unsqueeze(1), state)[1]
         state = self.zero_state(x.size(0)) if state is None else state
-        if torch.compiler.is_exporting():
+        if is_exporting():
             return self._plain_step(x, state)
-        weight_x, weight_h = self.products.operand(self.weight_x), self.products.operand(self.weight_h)
-        wide, narrow = _at_least_float32(x.dtype), weight_h.dtype
-        z = torch.mm(x.to(narrow), weight_x.t()).to(wide)
-        if wide == narrow:
-            z.addmm_(state.h, weight_h.t())
-        else:
-            z.add_(torch.mm(state.h.to(narrow), weight_h.t()))
+        wide = _at_least_float32(x.dtype)
+        z = self.joined.linear(torch.cat((x, state.h), dim=1), self.weight_x, self.weight_h).to(wide)
         scale, bias = self.scale.to(wide), self.bias.to(wide)
         h, after = _step_forward(z.view(-1, 4, self.hidden_size), state.c.to(wide), scale, bias, self.options)
         return LSTMState(h.to(x.dtype), after.c)

@@ -1,10 +1,10 @@
-"""`--optimizer rnmt_adam`: Adam behind RNMT+'s gradient-norm guard instead of clipping (model-details 1.2).
+"""`--optimizer rnmt_adam`: Adam with the gradient-norm guard of RNMT+ instead of clipping.
 
     x = log(1 + max(norm, 0.01));  m, v: moving averages (decay 0.995) of x and x^2, w of 1, all from 0
     cap = m/w + 4 sqrt(max(v/w - (m/w)^2, 1e-6));     reject if x > cap and w > 0.75, or if the norm is not finite
 
-A rejected gradient counts as zero: Adam still moves by its momentum.  The averages learn min(x, cap), from the first
-update on, so that they climb to the gradients' size within some dozen updates.
+A rejected gradient is replaced by zero; Adam still moves by its momentum.  The averages are updated with min(x, cap)
+from the first update on and reach the size of the gradients within a few dozen updates.
 """
 
 import math
@@ -20,17 +20,24 @@ from torch import Tensor
 
 from ..console.errors import check_numbers, require
 
-SMALLEST = 1e-30  # of epsilon: a smaller one would be 0 in float32, and so the denominator of a parameter at rest
+SMALLEST = 1e-30  # smallest epsilon: a smaller one could be 0 in float32, and Adam would divide by zero
 
 
 class GradientNormGuard:
-    """Which gradient norms are out of the ordinary."""
+    """Detects gradient norms that are much larger than the recent ones."""
 
     decay, deviations, settled = 0.995, 4.0, 0.75
 
     def __init__(self) -> None:
         self.mean = self.square = self.weight = 0.0
         self.rejected = 0
+
+    def load(self, averages: Dict[str, Any]) -> None:
+        """Takes up the averages of a checkpoint; ValueError if they are not numbers."""
+        for name, value in averages.items():
+            if name not in vars(self) or not (isinstance(value, (int, float)) and abs(value) < math.inf):
+                raise ValueError("the averages of its gradient norms are damaged")
+            setattr(self, name, value)
 
     def rejects(self, norm: float) -> bool:
         if not math.isfinite(norm):
@@ -64,11 +71,11 @@ class RNMTAdamConfig(FairseqAdamConfig):
 
 @register_optimizer("rnmt_adam", dataclass=RNMTAdamConfig)
 class RNMTAdam(FairseqAdam):
-    """In half precision fairseq wraps this optimiser, and its gradients get their true size only just before `step`.
+    """In half precision fairseq wraps this optimiser, and its gradients are unscaled only just before `step`.
 
-    Where there is a loss scaler a norm that is not finite is the scaler's business.  With --clip-norm the guard sees
-    the norm before clipping in single precision and the clipped one in half precision.  Its memory is saved with the
-    optimiser, except by --amp, where a resumed run learns anew what is ordinary.
+    With a loss scaler, norms that are not finite are left to the scaler.  With --clip-norm the guard sees the norm
+    before clipping in single precision and after clipping in half precision.  The averages of the guard are saved with
+    the optimiser, except with --amp, where a resumed run starts with new ones.
     """
 
     def __init__(self, cfg: RNMTAdamConfig, params: Any) -> None:
@@ -77,16 +84,16 @@ class RNMTAdam(FairseqAdam):
         check_numbers({"adam_eps": cfg.adam_eps, "weight_decay": cfg.weight_decay})
         super().__init__(cfg, params)
         self.guard = GradientNormGuard()
-        self._norm: Optional[float] = None  # before clipping, where it is known
+        self._norm: Optional[float] = None  # before clipping, if known
 
     def clip_grad_norm(self, max_norm: float, aggregate_norm_fn: Optional[Callable[[Tensor], Tensor]] = None) -> Tensor:
         norm: Tensor = super().clip_grad_norm(max_norm, aggregate_norm_fn)
         if self.cfg.fp16 or self.cfg.amp:
             return norm
-        value = float(norm)  # the one wait of an update; fairseq's trainer would wait for the same number
+        value = float(norm)  # the only synchronisation of an update; fairseq's trainer needs this number too
         if not self.cfg.bf16:
             self._norm = value
-        return norm if math.isfinite(value) else torch.zeros_like(norm)  # fairseq would end the training
+        return norm if math.isfinite(value) else torch.zeros_like(norm)  # otherwise fairseq would end the training
 
     def step(self, closure: Optional[Callable[[], float]] = None, scale: float = 1.0, groups: Any = None) -> None:
         norm = self._norm if self._norm is not None else self._total_norm() / scale
@@ -107,5 +114,5 @@ class RNMTAdam(FairseqAdam):
 
     def load_state_dict(self, state_dict: Dict[str, Any], optimizer_overrides: Optional[Dict[str, Any]] = None) -> None:
         state_dict = dict(state_dict)
-        vars(self.guard).update(state_dict.pop("guard", {}))
+        self.guard.load(state_dict.pop("guard", {}))
         super().load_state_dict(state_dict, optimizer_overrides)

@@ -2,7 +2,7 @@
 
     lr(t) = lr * min(1 + t (n - 1) / (n p),  n,  n (2n)^((s - n t) / (e - s))),    never below lr / 2 once n t >= e
 
-t updates made, n replicas, p warm-up updates a replica, s and e where the decay starts and ends, counted in n t.
+t: number of updates, n: replicas, p: warm-up updates per replica, s and e: start and end of the decay, in n t.
 """
 
 from dataclasses import dataclass, field, fields
@@ -19,16 +19,18 @@ from ..console.errors import UserError, check_numbers, require
 class RNMTPlusScheduleConfig(FairseqDataclass):
     lr_replicas: int = field(
         default=32,
-        metadata={"help": "n of the schedule; not the world size, so that one GPU can follow the paper's 32"},
+        metadata={
+            "help": "n of the schedule; independent of the world size, so that one GPU can use the schedule of 32"
+        },
     )
-    lr_warmup: int = field(default=500, metadata={"help": "p: warm-up updates for each replica"})
+    lr_warmup: int = field(default=500, metadata={"help": "p: warm-up updates per replica"})
     lr_decay_start: int = field(default=600000, metadata={"help": "s: where the decay starts, in updates x replicas"})
     lr_decay_end: int = field(default=1200000, metadata={"help": "e: where the decay ends, in updates x replicas"})
     lr: List[float] = II("optimization.lr")
 
 
 def rnmt_plus_multiplier(t: int, n: int, p: int, s: int, e: int) -> float:
-    """What the base learning rate is multiplied with at update t; 1 at the start, n at the peak, 1/2 at the end.
+    """The factor of the base learning rate at update t: 1 at the start, n at the peak, 1/2 at the end.
 
     As in the authors' codebase the decay never starts before the warm-up has ended, at n t = n (n p + 1).
     """

@@ -1,6 +1,6 @@
 """Records of translated sentences and their scores, each with a signature.
 
-What is imported here needs torch alone.  `scoring.score` adds sacreBLEU, `scoring.scorer` is the fairseq scorer.
+The names exported here need torch only.  `scoring.score` also needs sacreBLEU, `scoring.scorer` fairseq.
 """
 
 from .latency import (

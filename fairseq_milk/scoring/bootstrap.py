@@ -9,12 +9,12 @@ from typing import Any, Callable, List, NamedTuple, Optional, Sequence
 import numpy as np
 from sacrebleu.metrics.base import Metric
 
-RESAMPLES, SEED = 1000, 12345  # of every interval that is not asked for with others
-BLOCK = 1000  # resamples at a time: the memory does not grow with their number
+RESAMPLES, SEED = 1000, 12345  # defaults of every interval
+BLOCK = 1000  # resamples computed at a time, which bounds the memory
 
 
 class Interval(NamedTuple):
-    """A score and the interval that holds 95 % of its resamples."""
+    """A score and its 95 % confidence interval."""
 
     score: float
     low: float
@@ -22,7 +22,7 @@ class Interval(NamedTuple):
 
 
 class Difference(NamedTuple):
-    """Second minus first, with its 95 % interval and the two-sided p-value of there being none."""
+    """Second minus first, its 95 % confidence interval, and the two-sided p-value of a difference of zero."""
 
     score: float
     low: float
@@ -31,9 +31,9 @@ class Difference(NamedTuple):
 
 
 class Sample(NamedTuple):
-    """What a corpus score needs of each sentence.
+    """The statistics of each sentence from which a corpus score is computed.
 
-    statistics: (sentences, n).  result: from their sum to the score, a number or sacreBLEU's object with its parts.
+    statistics: (sentences, n).  result: maps their sum to the score, a number or a score object of sacreBLEU.
     """
 
     statistics: np.ndarray
@@ -59,7 +59,7 @@ def mean_sample(values: Sequence[Optional[float]]) -> Sample:
 def corpus_sample(metric: Metric, hypotheses: Sequence[str], references: Sequence[str]) -> Sample:
     """BLEU or chrF of a corpus with one reference; the statistics are the n-gram counts and the lengths.
 
-    sacreBLEU's own significance tests resample by the same two methods, which every metric of it has.
+    The two private methods are those that sacreBLEU's own significance tests call; every metric has them.
     """
     statistics = np.array(metric._extract_corpus_statistics(hypotheses, [references]), dtype=np.float64)
     return Sample(statistics, lambda total: metric._compute_score_from_stats([round(n) for n in total.tolist()]))
@@ -72,10 +72,10 @@ def interval(sample: Sample, resamples: int = RESAMPLES, seed: int = SEED) -> In
 
 
 def difference(first: Sample, second: Sample, resamples: int, seed: int) -> Difference:
-    """Paired: both are resampled with the same sentences.
+    """Second minus first by paired bootstrap: both are resampled with the same sentences.
 
     p = P(|d* - d| >= |d|) for resampled differences d* around the observed d (the shift method, Riezler and Maxwell
-    2005), counted with the observed one, so it is never 0.
+    2005).  The observed difference is counted too, so that p is never 0.
     """
     before, after = resampled([first, second], resamples, seed)
     differences = after - before
@@ -97,6 +97,6 @@ def resampled(samples: Sequence[Sample], resamples: int, seed: int) -> np.ndarra
 
 
 def central(scores: np.ndarray) -> List[float]:
-    """The bounds of the central 95 %.  Resamples without any measurable sentence (nan) are left out."""
+    """The bounds of the central 95 %.  Resamples without a measurable sentence (nan) are left out."""
     low, high = np.nanpercentile(scores, [2.5, 97.5])
     return [float(low), float(high)]

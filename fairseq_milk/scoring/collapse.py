@@ -1,22 +1,22 @@
-"""Has a schedule collapsed?  Into reading everything before the first word, or into writing without reading."""
+"""Detects schedules that have collapsed to reading everything first, or to writing without reading."""
 
 from typing import Iterable, NamedTuple, Optional, Sequence, Tuple
 
 from .records import Record
 
-WAITS = 0.99  # share of the target tokens written after the whole source, above which a schedule only waits
-HURRIES = 0.75  # share of the target words written after one source token, from which all quartiles of the delays are 1
-SHORTEST = 3  # source tokens without EOS: a shorter sentence leaves a schedule no choice
+WAITS = 0.99  # collapsed if more than this share of the target tokens is written after the whole source
+HURRIES = 0.75  # collapsed if at least this share of the target words is written after one source token
+SHORTEST = 3  # source tokens with EOS: sentences up to this length are not counted
 
 WAITING, HURRYING = "reads everything", "writes at once"
-NOT_LEARNED = ("soft", "waitk")  # mechanisms whose schedule is what they were told
+NOT_LEARNED = ("soft", "waitk")  # mechanisms with a fixed schedule
 
 
 class Reads(NamedTuple):
-    """How far a schedule reads, in shares of the target tokens of sentences that leave it a choice.
+    """Shares of target tokens with an extreme delay, over sentences longer than `SHORTEST`.
 
-    full: written after the whole source with its EOS.  minimal: of those other than EOS, which has good reason to wait,
-    written after one source token or none.  Both are 0 where there is nothing to judge.
+    full: share of the tokens written after the whole source with its EOS.  minimal: share of the tokens other than EOS
+    written after at most one source token.  Both are 0 if there are no such sentences.
     """
 
     full: float
@@ -24,7 +24,7 @@ class Reads(NamedTuple):
 
     @property
     def collapse(self) -> Optional[str]:
-        """`WAITING`, `HURRYING`, or None for a schedule that is neither.
+        """`WAITING`, `HURRYING`, or None for a schedule that has not collapsed.
 
         An offline model, wait-k with a large k and MILk with lambda = 0 read everything by design.
         """
@@ -34,7 +34,7 @@ class Reads(NamedTuple):
 
 
 def count_reads(sentences: Iterable[Tuple[Sequence[float], int, bool]]) -> Reads:
-    """sentences: the delays g_i, |x| with EOS, and whether the last delay is that of EOS."""
+    """The shares over all sentences, given as delays g_i, |x| with EOS, and whether the last delay is that of EOS."""
     tokens = words = full = minimal = 0
     for delays, src_length, eos_written in sentences:
         if src_length <= SHORTEST:
@@ -48,14 +48,14 @@ def count_reads(sentences: Iterable[Tuple[Sequence[float], int, bool]]) -> Reads
 
 
 def reads_of(records: Iterable[Record]) -> Reads:
-    """Of a generation."""
+    """The shares of a generation."""
     return count_reads((record.delays, len(record.source) + 1, record.eos_written) for record in records)
 
 
 def collapse_of(records: Iterable[Record], attention: Optional[str]) -> str:
     """`WAITING` or `HURRYING` if the learned schedule of a generation has collapsed, else empty.
 
-    attention: the mechanism as the summary of the generation has it; None for a model without one of ours.
+    attention: the name of the mechanism in the summary of the generation; None for a model of fairseq.
     """
     learned = attention is not None and attention not in NOT_LEARNED
     return (reads_of(records).collapse or "") if learned else ""

@@ -1,10 +1,12 @@
-"""Two systems, or two curves, at equal DAL by paired bootstrap: every sentence is drawn for both at once.
+"""Compares two systems, or two curves, at equal DAL by paired bootstrap: both are resampled with the same sentences.
 
-A curve is what lies straight between the points of a system.  A resample moves its points in both directions, and the
-difference is taken anew: at the points of the first system that lie within the lags of the second, and as the mean over
-the lags that both have.  A point is the mean over its seeds.  These are drawn with replacement too, the same for all
-points with as many seeds, since models of one seed start from the same model: the intervals cover the sentences of the
-test set and, where there are several seeds, the chance of a training.
+A curve connects the points of a system by straight lines.  Each resample moves the points in quality and in lag.  The
+difference is computed for each resample: at the points of the first system that lie within the lags of the second, and
+as the mean over the lags that both cover.
+
+A point is the mean over its seeds, which are drawn with replacement too: the same seeds for all points with equally
+many, since models of one seed start from the same model.  The intervals therefore cover the choice of test sentences
+and, with several seeds, the variation between trainings.
 """
 
 from typing import List, NamedTuple, Optional, Sequence
@@ -14,11 +16,11 @@ import numpy as np
 from .bootstrap import RESAMPLES, SEED, Interval, central, resampled
 from .score import Score
 
-STEPS = 200  # of the mean over the lags
+STEPS = 200  # number of lags over which the mean is taken
 
 
 class Curve(NamedTuple):
-    """The points of a system, by lag.  dal, quality: (points, 1 + resamples), first as they were measured."""
+    """The points of a system, by lag.  dal, quality: (points, 1 + resamples); column 0 is the measured value."""
 
     settings: List[str]
     dal: np.ndarray
@@ -33,7 +35,7 @@ class Curve(NamedTuple):
 class Difference(NamedTuple):
     """First minus second with its 95 % interval, and the share of the resamples in which the first is better.
 
-    setting: of the first system; dal: the lags at which both are taken (the same twice at a point).
+    setting: of the first system.  dal: the lag of the comparison, or the lowest and highest of a mean.
     """
 
     setting: str
@@ -43,9 +45,9 @@ class Difference(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """points: at the lags of the first system's points.  mean: over the lags of both, None for a single point.
+    """points: at the lags of the first system's points.  mean: over the common lags, None for a single point.
 
-    share: of these lags, where the first is above the second.  lag: first minus second in DAL, of two single points.
+    share: share of these lags at which the first is better.  lag: first minus second in DAL, for two single points.
     """
 
     points: List[Difference]
@@ -61,7 +63,7 @@ def make_curve(
     resamples: int = RESAMPLES,
     seed: int = SEED,
 ) -> Curve:
-    """points: the scores of each point, one per seed.  measure: 'BLEU' or 'chrF'."""
+    """The curve of a system.  points: the scores of each point, one per seed.  measure: 'BLEU' or 'chrF'."""
     lags, qualities = [], []
     for scores in points:
         drawn = np.random.default_rng([seed, len(scores)]).integers(len(scores), size=(len(scores), resamples))
@@ -74,7 +76,7 @@ def make_curve(
 
 
 def _mean_over_seeds(scores: Sequence[Score], measure: str, drawn: np.ndarray, resamples: int, seed: int) -> np.ndarray:
-    """(1 + resamples,).  drawn: the seeds of each resample.  ValueError if there is no such figure."""
+    """The mean over seeds, measured and resampled: (1 + resamples,).  drawn: the seeds of each resample."""
     samples = [score.sample(measure) for score in scores]
     present = [sample for sample in samples if sample is not None]
     if len(present) < len(samples):
@@ -85,13 +87,13 @@ def _mean_over_seeds(scores: Sequence[Score], measure: str, drawn: np.ndarray, r
 
 
 def compare(first: Curve, second: Curve) -> Comparison:
-    """ValueError if the curves have no lag in common."""
+    """First minus second at equal lag.  ValueError if the curves have no lag in common."""
     if len(first.settings) == len(second.settings) == 1:
         difference = _difference(first.settings[0], [first.dal[0, 0]], first.quality[0] - second.quality[0])
         share = float(difference.quality.score > 0)
         return Comparison([difference], None, share, lag=_interval(first.dal[0] - second.dal[0]))
     if len(second.settings) == 1:
-        raise ValueError("a curve is taken at the lag of a point, not the other way round: exchange the systems")
+        raise ValueError("a single point must come first: exchange the systems")
     shared = (second.dal[:, 0].min() <= first.dal[:, 0]) & (first.dal[:, 0] <= second.dal[:, 0].max())
     at_points = curve_difference(first, second, first.dal)
     points = [
@@ -106,13 +108,13 @@ def compare(first: Curve, second: Curve) -> Comparison:
 
 
 def curve_difference(first: Curve, second: Curve, lag: np.ndarray) -> np.ndarray:
-    """First minus second at the lags of a resample.  lag: (n, 1 + resamples) -> (n, 1 + resamples)."""
+    """First minus second at the given lags, for each resample.  lag: (n, 1 + resamples) -> (n, 1 + resamples)."""
     columns = [first.at(lag[:, r], r) - second.at(lag[:, r], r) for r in range(lag.shape[1])]
     return np.stack(columns, axis=1)
 
 
 def common_lags(first: Curve, second: Curve) -> np.ndarray:
-    """(STEPS, 1 + resamples), evenly over what both curves have."""
+    """Evenly spaced lags within the range of both curves: (STEPS, 1 + resamples)."""
     low = np.maximum(first.dal.min(0), second.dal.min(0))
     high = np.minimum(first.dal.max(0), second.dal.max(0))
     lags: np.ndarray = low + np.linspace(0, 1, STEPS)[:, None] * (high - low)

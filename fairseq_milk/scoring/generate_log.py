@@ -1,8 +1,7 @@
-"""Read back what fairseq-generate wrote: its log (stdout or a --results-path file), or our generate-<subset>.jsonl.
+"""Reads the output of fairseq-generate: its log (stdout or a --results-path file), or generate-<subset>.jsonl.
 
-The JSON lines hold the subwords as the model saw them.  A log holds them only if nothing was put together again on the
-way (--remove-bpe, --post-process, --bpe, --tokenizer); otherwise BLEU can be had from it but no latency, and the
-result says why.
+The JSON lines hold the subwords of the model.  A log holds them only without --remove-bpe, --post-process, --bpe and
+--tokenizer; otherwise BLEU can be computed from it but no latency, and the result says why.
 """
 
 import json
@@ -12,13 +11,13 @@ from typing import Any, Dict, Iterable, List, NamedTuple, Optional
 from .records import Record, find_marker
 
 _LINE = re.compile(r"([STHDI])-(\d+)(?:\t(.*))?$")
-LONGEST_ID = 18  # digits of the number of a sentence
+LONGEST_ID = 18  # largest number of digits of a sentence id
 
 
 class GenerateLog(NamedTuple):
     """The sentences of one generation in the order of their ids.
 
-    no_latency: None, or one sentence on why the records have no delays that could be measured.
+    no_latency: None, or one sentence on why latency cannot be computed from the records.
     """
 
     path: str
@@ -27,7 +26,7 @@ class GenerateLog(NamedTuple):
 
 
 def read_generate_log(path: str) -> GenerateLog:
-    """A log or a JSON-lines file, told apart by its first character.  A ValueError names file and line of a fault."""
+    """Read a log or a JSON-lines file, distinguished by the first character.  A ValueError names file and line."""
     try:
         with open(path, encoding="utf-8") as file:
             lines = file.read().split("\n")
@@ -54,14 +53,14 @@ def _read_json_lines(path: str, lines: Iterable[str]) -> List[Record]:
             record = Record.from_dict(fields)
             if record.id in records:
                 raise ValueError(f"sentence {record.id} appears a second time")
-        except (ValueError, RecursionError) as error:  # RecursionError: brackets in brackets without end
+        except (ValueError, RecursionError) as error:  # RecursionError: nested too deeply
             raise ValueError(f"{path}, line {number}: {error}") from None
         records[record.id] = record
     return list(records.values())
 
 
 def _read_log(path: str, lines: Iterable[str]) -> GenerateLog:
-    """Only the best hypothesis of each sentence counts, as in fairseq's own score."""
+    """Read a log; only the best hypothesis of each sentence counts, as in fairseq's own score."""
     sentences: Dict[int, Dict[str, Any]] = {}
     for number, line in enumerate(lines, start=1):
         match = _LINE.match(line)
@@ -93,7 +92,7 @@ def _read_log(path: str, lines: Iterable[str]) -> GenerateLog:
 
 
 def _parse(kind: str, text: str) -> Any:
-    """S, T, H: tokens; D: a string; I: delays.  H and D have their score in front."""
+    """The content of a line: tokens for S, T and H, a string for D, delays for I.  H and D begin with a score."""
     if kind in "HD":
         score, _, text = text.partition("\t")
         try:
@@ -111,7 +110,7 @@ def _parse(kind: str, text: str) -> Any:
 
 
 def _record(i: int, sentence: Dict[str, Any], subwords: bool) -> Record:
-    """The tokens are put together for BLEU by `texts_of`, unless fairseq has done so (it then shows in D)."""
+    """The record of a sentence.  Its text is set only if fairseq has detokenised it, which is seen in the D- line."""
     hypothesis, reference = sentence["H"], sentence.get("T")
     detokenised = "D" in sentence and sentence["D"].split() != hypothesis
     return Record(

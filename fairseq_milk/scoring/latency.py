@@ -1,7 +1,7 @@
 """Latency under a stated convention: AP, AL, DAL, LAAL, CW and the initial delay, by sentence and by corpus.
 
-The formulas are those of `fairseq_milk.functional.latency`; this module decides what they are given.  A figure means
-nothing without its convention, so every `Convention` has a signature in sacreBLEU's manner.
+The formulas are those of `fairseq_milk.functional.latency`; this module computes their arguments.  Figures can only be
+compared under the same convention, so every `Convention` has a signature in the manner of sacreBLEU.
 """
 
 import math
@@ -18,18 +18,18 @@ from .records import Markers, Record, find_markers, word_ends, words_begun
 
 UNITS = ("subword", "word")
 LENGTHS = ("hypothesis", "reference")
-BATCH = 1024  # sentences of similar length that are measured at once
+BATCH = 1024  # sentences of similar length that are computed at once
 
 
 @dataclass(frozen=True)
 class Convention:
-    """What is counted.  The default is the paper's.
+    """How tokens are counted.  The default is the paper's convention.
 
-    unit: 'subword', the model's tokens, or 'word'.  A target word is written when its last subword is; a delay in words
-        is the number of source words sent, hence of those that the subwords read belong to, whole or in part.
-    eos: whether EOS is a token, on both sides: |x| and |y| with it, and a delay for it.  Without it delays end at |x|.
-    length: the |y| of AP and of AL's gamma, 'hypothesis' or 'reference'.  DAL always takes the hypothesis and LAAL the
-        longer of the two, whichever is chosen here.
+    unit: 'subword', the tokens of the model, or 'word'.  A target word is written when its last subword is; a delay in
+        words is the number of source words of which at least one subword has been read.
+    eos: whether EOS counts as a token on both sides: in |x|, in |y| and with a delay.  Otherwise delays end at |x|.
+    length: the |y| of AP and of AL's gamma, 'hypothesis' or 'reference'.  DAL always uses the hypothesis and LAAL the
+        longer of the two.
     """
 
     unit: str = "subword"
@@ -48,16 +48,15 @@ class Convention:
 
     @classmethod
     def from_signature(cls, signature: str) -> "Convention":
-        """The convention that has this signature, of whatever version."""
+        """The convention with this signature; its version is ignored."""
         parts = dict(part.split(":", 1) for part in signature.split("|"))
         length = next(name for name in LENGTHS if name.startswith(parts["len"]))
         return cls(parts["unit"], parts["eos"] == "yes", length)
 
 
-# The paper's "tokens" are those of its BPE.  It forces the head to stop "when it reaches the EOS token, p_{i,|x|} = 1":
-# |x| counts the source EOS.  Whether |y| counts EOS, and whether y is the hypothesis, is not said; chosen: yes, as in
-# the training loss, where both have it, and yes, since g_i exists for the hypothesis only.  Nor is it said what tau is
-# when the source is never read to its end; chosen: |y|.
+# The paper's tokens are those of its BPE.  It forces the head to stop "when it reaches the EOS token, p_{i,|x|} = 1":
+# |x| counts the source EOS.  The paper leaves three points open.  Chosen here: |y| counts EOS, as in the training loss;
+# y is the hypothesis, since only it has delays; tau = |y| if the source is never read to its end.
 PAPER = Convention()
 SIMULEVAL = Convention("word", eos=False, length="reference")  # SimulEval 1.1, text input, its defaults
 SIMULEVAL_1_0 = Convention("word", eos=True, length="hypothesis")  # SimulEval 1.0, text input
@@ -65,7 +64,7 @@ CONVENTIONS: Dict[str, Convention] = {"paper": PAPER, "simuleval": SIMULEVAL, "s
 
 
 class Schedule(NamedTuple):
-    """A record seen through a convention: delays g_i, |x| and the length of the reference (None: there is none)."""
+    """A record under a convention: delays g_i, |x| and the length of the reference (None without a reference)."""
 
     delays: Sequence[int]
     src_length: int
@@ -73,7 +72,7 @@ class Schedule(NamedTuple):
 
     @property
     def measurable(self) -> bool:
-        """An empty hypothesis or an empty source has no latency."""
+        """False for an empty hypothesis or source, which has no latency."""
         return len(self.delays) > 0 and self.src_length > 0
 
 
@@ -89,7 +88,7 @@ class Latency(NamedTuple):
 
 
 class CorpusLatency(NamedTuple):
-    """mean: unweighted over `measured` sentences; `skipped` sentences had an empty hypothesis or source."""
+    """mean: unweighted mean over `measured` sentences.  skipped: sentences with an empty hypothesis or source."""
 
     mean: Latency
     measured: int
@@ -97,19 +96,19 @@ class CorpusLatency(NamedTuple):
     convention: Convention
 
     def format(self) -> str:
-        """AP 0.71 AL 6.00 DAL 8.50 (unit:...)."""
+        """For example AP 0.710 AL 6.00 DAL 8.50 (unit:...)."""
         figures = f"AP {self.mean.AP:.3f} AL {self.mean.AL:.2f} DAL {self.mean.DAL:.2f}"
         skipped = f", {self.skipped} skipped" if self.skipped else ""
         return f"{figures} ({self.convention.signature()}{skipped})"
 
 
 def to_convention(record: Record, convention: Convention, markers: Optional[Markers] = None) -> Schedule:
-    """Delays and lengths of a record as the convention counts them.  markers: found in the record itself if None."""
+    """Delays and lengths of a record under a convention.  markers: taken from the record itself if None."""
     if convention.unit == "word":
         markers = markers or find_markers([record])
     else:
         markers = Markers()  # every subword is a unit
-    read = words_begun(record.source, markers.source)  # by number of subwords
+    read = words_begun(record.source, markers.source)  # indexed by the number of subwords
     src_length = read[-1]
     read.append(src_length + 1)  # with EOS
     delays = [read[record.delays[i]] for i in word_ends(record.hypothesis, markers.target)]
@@ -122,7 +121,7 @@ def to_convention(record: Record, convention: Convention, markers: Optional[Mark
 
 
 def schedule_latency(schedules: Sequence[Schedule], length: str = "hypothesis") -> List[Optional[Latency]]:
-    """The metrics of each schedule; None where they are undefined.  length: see `Convention`."""
+    """The metrics of each schedule; None if they are undefined.  length: see `Convention`."""
     if length == "reference" and any(s.ref_length is None for s in schedules):
         raise ValueError("|y| cannot be taken from the reference: there are sentences without one")
     results: List[Optional[Latency]] = [None] * len(schedules)
@@ -136,7 +135,7 @@ def schedule_latency(schedules: Sequence[Schedule], length: str = "hypothesis") 
 
 
 def _batch_latency(schedules: Sequence[Schedule], length: str) -> List[List[float]]:
-    """All metrics of measurable schedules, one row a sentence.  An empty reference has |y| = 1, as in SimulEval."""
+    """All metrics of measurable schedules, one row per sentence.  An empty reference has |y| = 1, as in SimulEval."""
     size = max(len(s.delays) for s in schedules)
     g = torch.tensor([[*s.delays, *[0] * (size - len(s.delays))] for s in schedules], dtype=torch.float64)
     src = torch.tensor([s.src_length for s in schedules])
@@ -156,8 +155,7 @@ def _batch_latency(schedules: Sequence[Schedule], length: str) -> List[List[floa
 
 
 def _average_lagging_against(y: Tensor, g: Tensor, src: Tensor, hyp: Tensor) -> Tensor:
-    """AL with gamma = y / |x| for another y than |hypothesis|: since mean_{i <= tau} (i-1) = (tau-1)/2, it is
-    AL + (tau-1)/2 (|x|/|hypothesis| - |x|/y)."""
+    """AL with gamma = y / |x|: AL + (tau-1)/2 (|x|/|hypothesis| - |x|/y), since mean_{i <= tau} (i-1) = (tau-1)/2."""
     complete = (g >= src.unsqueeze(1)) & ~padding_mask(hyp, g.size(1))
     tau = torch.minimum((complete.cumsum(-1) == 0).sum(-1) + 1, hyp)
     x = src.to(g.dtype)
@@ -165,7 +163,7 @@ def _average_lagging_against(y: Tensor, g: Tensor, src: Tensor, hyp: Tensor) -> 
 
 
 def _consecutive_wait(g: Tensor, hyp: Tensor) -> Tensor:
-    """CW = READs before the last WRITE / runs of them; 0 if nothing was read."""
+    """CW = number of READs before the last WRITE / number of runs of READs; 0 if nothing was read."""
     reads = torch.diff(g.cummax(-1).values, prepend=g.new_zeros(g.size(0), 1))
     reads = reads.masked_fill(padding_mask(hyp, g.size(1)), 0.0)
     return reads.sum(-1) / (reads > 0).sum(-1).clamp(min=1)
@@ -174,7 +172,7 @@ def _consecutive_wait(g: Tensor, hyp: Tensor) -> Tensor:
 def sentence_latency(
     records: Sequence[Record], convention: Convention = PAPER, markers: Optional[Markers] = None
 ) -> List[Optional[Latency]]:
-    """The metrics of each record; None for an empty hypothesis (or source) as the convention counts."""
+    """The metrics of each record; None if hypothesis or source is empty under the convention."""
     if markers is None and convention.unit == "word":
         markers = find_markers(records)
     return schedule_latency([to_convention(r, convention, markers) for r in records], convention.length)
@@ -183,12 +181,12 @@ def sentence_latency(
 def corpus_latency(
     records: Sequence[Record], convention: Convention = PAPER, markers: Optional[Markers] = None
 ) -> CorpusLatency:
-    """Unweighted means over the sentences.  Those without latency are skipped and counted, as SimulEval does."""
+    """Unweighted means over the sentences.  Sentences without latency are skipped and counted, as in SimulEval."""
     return summarise(sentence_latency(records, convention, markers), convention)
 
 
 def summarise(sentences: Iterable[Optional[Latency]], convention: Convention) -> CorpusLatency:
-    """`corpus_latency` of sentences already measured; ValueError if none has a latency."""
+    """`corpus_latency` from the metrics of the sentences; ValueError if no sentence has a latency."""
     sentences = list(sentences)
     measured = [latency for latency in sentences if latency is not None]
     if not measured:

@@ -1,4 +1,4 @@
-"""The records of one generation as they are decoded, and their score when it has ended."""
+"""Collects the records of one generation and scores them."""
 
 from typing import ClassVar, List, Optional
 
@@ -7,13 +7,13 @@ from .score import Metrics, Score, score_records
 
 
 class Recorder:
-    """Belongs to a task: `add` takes one sentence at a time, `score` gives the score of all of them.
+    """Belongs to a task: `add` takes one sentence at a time, `score` returns the score of all of them.
 
-    fairseq builds the scorer of a generation after its generator and tells it nothing of the task.  So the task makes
-    its recorder known with `offer` when it builds the generator, and the scorer that is built next takes it: from then
-    on both have the same recorder, and nobody else has.
+    fairseq builds the scorer of a generation after its generator and does not pass the task to it.  Therefore the task
+    calls `offer` when it builds the generator, and the next scorer takes the offered recorder.  From then on the task
+    and this scorer share it.
 
-    metrics: how to count; set by the scorer.  has_scorer: whether a scorer of ours prints the score.
+    metrics: settings of the metrics, set by the scorer.  has_scorer: whether a scorer of ours prints the score.
     """
 
     _offered: ClassVar[Optional["Recorder"]] = None
@@ -29,18 +29,18 @@ class Recorder:
         self._score = None
 
     def score(self) -> Score:
-        """Of all records so far, computed once."""
+        """The score of all records so far, computed once."""
         if self._score is None:
             self._score = score_records(self.records, metrics=self.metrics)
         return self._score
 
     def offer(self) -> None:
-        """To the scorer that is built next."""
+        """Offer this recorder to the scorer that is built next."""
         Recorder._offered = self
 
     @classmethod
     def taken_by_scorer(cls, metrics: Metrics) -> "Recorder":
-        """The recorder on offer, or a new one if the generation is another task's."""
+        """The offered recorder, or a new one if the generation belongs to a task of fairseq."""
         recorder, cls._offered = cls._offered or cls(), None
         recorder.metrics, recorder.has_scorer = metrics, True
         return recorder

@@ -1,6 +1,6 @@
-"""One translated sentence with its schedule, and how its subwords make words.
+"""The record of one translated sentence with its schedule.
 
-Everything that measures, stores or draws a schedule starts from a `Record`.
+Everything that scores, stores or draws a schedule starts from a `Record`.
 """
 
 from sys import float_info
@@ -14,9 +14,9 @@ __all__ = ["Markers", "Record", "find_marker", "find_markers", "join_words", "wo
 class Record(NamedTuple):
     """One sentence as the model saw it: subwords, without EOS.
 
-    delays: g_i, source tokens that had been read when y_i was written, one for each token of `hypothesis` and one more
-    for EOS if EOS was written.  The source EOS is a token that can be read: g_i is in 0 .. len(source) + 1.
-    attention: optional, one row for each delay.  text, reference_text: optional, detokenised, for BLEU.
+    delays: g_i, the number of source tokens read when y_i was written, one per token of `hypothesis` and one more for
+    EOS if EOS was written.  The source EOS counts as a token: g_i is in 0 .. len(source) + 1.
+    attention: optional, one row per delay.  text, reference_text: optional, detokenised, for BLEU.
     """
 
     id: int
@@ -30,15 +30,15 @@ class Record(NamedTuple):
 
     @property
     def eos_written(self) -> bool:
-        """False if the hypothesis was cut before its EOS."""
+        """False if the hypothesis was cut off before EOS."""
         return len(self.delays) == len(self.hypothesis) + 1
 
     def check(self) -> "Record":
-        """The record itself if delays, tokens and attention fit each other, else a ValueError of one sentence."""
+        """Return the record; ValueError if the numbers of delays, tokens and rows of attention do not match."""
         if len(self.delays) - len(self.hypothesis) not in (0, 1):
             raise ValueError(
                 f"sentence {self.id} has {len(self.delays)} delays for a hypothesis of {len(self.hypothesis)} tokens "
-                "(expected one a token and one for EOS)"
+                "(expected one per token and one for EOS)"
             )
         if self.delays and not 0 <= min(self.delays) <= max(self.delays) <= len(self.source) + 1:
             raise ValueError(
@@ -52,7 +52,7 @@ class Record(NamedTuple):
         return self
 
     def to_dict(self) -> Dict[str, Any]:
-        """What a line of generate-<subset>.jsonl holds; the optional fields only if they are there."""
+        """The fields of a line of generate-<subset>.jsonl, without optional fields that are None."""
         optional = {"attention", "text", "reference_text"}
         return {key: value for key, value in self._asdict().items() if value is not None or key not in optional}
 
@@ -94,14 +94,14 @@ def _is_matrix(rows: object) -> bool:
 
 
 class Markers(NamedTuple):
-    """How the subwords of each side are marked: `BPE`, `SENTENCEPIECE`, or None where every token is a word."""
+    """The subword marker of each side: `BPE`, `SENTENCEPIECE`, or None if every token is a word."""
 
     source: Optional[str] = None
     target: Optional[str] = None
 
 
 def find_markers(records: Iterable[Record]) -> Markers:
-    """The marks in use, found over a corpus (a single short sentence may have none)."""
+    """The markers in the records of a corpus (a single short sentence may have none)."""
     records = list(records)
     target = (tokens for r in records for tokens in (r.hypothesis, r.reference or ()))
     return Markers(find_marker(r.source for r in records), find_marker(target))

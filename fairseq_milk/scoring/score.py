@@ -1,10 +1,10 @@
-"""The one way to score a generation: from its records to BLEU, chrF and every latency, with intervals and signatures.
+"""Scores a generation: BLEU, chrF and all latency metrics of its records, with intervals and signatures.
 
     score = score_records(records)
     score.figure("BLEU"), score.interval("DAL"), score.signature("DAL")
 
-Latency is computed once, when the score is made; BLEU, chrF and the intervals when they are first asked for.
-`fairseq-generate`, `score`, `compare`, `sweep`, `report` and the examples only format what is here.
+Latency is computed when the score is created; BLEU, chrF and the intervals when they are first used.
+`fairseq-generate`, `score`, `compare`, `sweep`, `report` and the examples format this score.
 """
 
 import math
@@ -24,7 +24,7 @@ MEASURES = (*QUALITIES, *Latency._fields)
 
 @dataclass(frozen=True)
 class Metrics:
-    """How it is counted: the convention of latency, sacreBLEU's tokenizer and case."""
+    """The settings of the metrics: the convention of latency, sacreBLEU's tokenizer and case."""
 
     convention: Convention = PAPER
     tokenize: str = "13a"
@@ -32,7 +32,7 @@ class Metrics:
 
     @classmethod
     def from_signatures(cls, bleu: str, latency: str) -> "Metrics":
-        """Those of an earlier score.  An empty signature stands for the defaults."""
+        """The settings of an earlier score.  An empty signature stands for the defaults."""
         parts = dict(part.split(":", 1) for part in bleu.split("|")) if bleu else {"tok": "13a", "case": "mixed"}
         convention = Convention.from_signature(latency) if latency else PAPER
         return cls(convention, parts["tok"], parts["case"] == "lc")
@@ -48,10 +48,10 @@ DEFAULTS = Metrics()
 
 
 class Score:
-    """A scored generation.  Made by `score_records`.
+    """A scored generation, returned by `score_records`.
 
-    records: in the order of their ids.  sentences: the latency of each, None where it is undefined.  latency: their
-    means; None if there is none, and `no_latency` says why in one sentence.
+    records: in the order of their ids.  sentences: the latency of each record, None if undefined.  latency: the means;
+    None if there are none, and then `no_latency` is the reason in one sentence.
     """
 
     def __init__(self, records: Sequence[Record], texts: Texts, metrics: Metrics, no_latency: Optional[str]) -> None:
@@ -68,11 +68,11 @@ class Score:
         try:
             self.sentences = sentence_latency(self.records, convention)
             self.latency = summarise(self.sentences, convention)
-        except ValueError as error:  # nothing but empty hypotheses, or no references where the convention wants them
+        except ValueError as error:  # all hypotheses are empty, or the convention needs references
             self.no_latency = str(error)
 
     def sample(self, name: str) -> Optional[Sample]:
-        """What is resampled for intervals and comparisons of a measure; None if there is no figure."""
+        """The statistics that are resampled for intervals and comparisons of a metric; None if it is not available."""
         if name not in self._samples:
             self._samples[name] = self._quality_sample(name) if name in QUALITIES else self._latency_sample(name)
         return self._samples[name]
@@ -89,27 +89,27 @@ class Score:
         return mean_sample([None if latency is None else getattr(latency, name) for latency in self.sentences])
 
     def figure(self, name: str) -> float:
-        """The score of the corpus; nan if it cannot be had."""
+        """The corpus score of a metric; nan if it is not available."""
         if name not in QUALITIES:
             return math.nan if self.latency is None else float(getattr(self.latency.mean, name))
         sample = self.sample(name)
         return math.nan if sample is None else sample.corpus_score()
 
     def interval(self, name: str, resamples: int = RESAMPLES, seed: int = SEED) -> Interval:
-        """The figure with its 95 % interval; without bounds (nan) for 0 resamples."""
+        """The corpus score with its 95 % interval; the bounds are nan for 0 resamples."""
         sample = self.sample(name)
         if sample is None or not resamples:
             return Interval(self.figure(name), math.nan, math.nan)
         return interval(sample, resamples, seed)._replace(score=self.figure(name))
 
     def signature(self, name: str) -> str:
-        """How a measure was counted; empty if there is no figure."""
+        """The signature of a metric; empty if it is not available."""
         if self.sample(name) is None:
             return ""
         return str(self._quality[name].get_signature()) if name in QUALITIES else self.metrics.convention.signature()
 
     def format(self) -> str:
-        """One line as fairseq-generate prints it: BLEU = ... (signature) | AP ... AL ... DAL ... (signature)."""
+        """The line that fairseq-generate prints: BLEU = ... (signature) | AP ... AL ... DAL ... (signature)."""
         return f"{self.bleu_string()} | {self.latency_string()}"
 
     def bleu_string(self) -> str:
@@ -130,8 +130,8 @@ def score_records(
 ) -> Score:
     """The score of a generation.
 
-    references: one per record in the order given, instead of those of the records.  no_latency: why the delays of the
-    records cannot be measured, if that is known.
+    references: one per record in the given order, instead of those of the records.  no_latency: the reason why latency
+    cannot be computed from the records, if that is known.
     """
     order = sorted(range(len(records)), key=lambda n: records[n].id)
     ordered = [records[n] for n in order]

@@ -16,19 +16,19 @@ from .score import Metrics, Score, score_records
 @dataclass
 class SimultaneousScorerConfig(SacrebleuConfig):
     latency_unit: ChoiceEnum(UNITS) = field(  # type: ignore[valid-type]
-        default="subword", metadata={"help": "what latency is counted in"}
+        default="subword", metadata={"help": "the unit of latency"}
     )
     latency_eos: ChoiceEnum(("yes", "no")) = field(  # type: ignore[valid-type]
-        default="yes", metadata={"help": "whether EOS is a token in latency, on both sides"}
+        default="yes", metadata={"help": "whether EOS counts as a token in latency, on both sides"}
     )
     latency_length: ChoiceEnum(LENGTHS) = field(  # type: ignore[valid-type]
-        default="hypothesis", metadata={"help": "the |y| of AP and AL (DAL: always the hypothesis)"}
+        default="hypothesis", metadata={"help": "the |y| of AP and AL (DAL always uses the hypothesis)"}
     )
 
 
 @register_scorer("simultaneous", dataclass=SimultaneousScorerConfig)
 class SimultaneousScorer(BaseScorer):
-    """Formats the score of the recorder that our task fills; of another task, BLEU of the strings alone."""
+    """Prints the score of the records of our task; for another task, BLEU of the strings only."""
 
     def __init__(self, cfg: Any) -> None:
         super().__init__(cfg)

@@ -1,11 +1,11 @@
-"""results.csv and results.json: one row per scored run of a sweep or a study, and how to read them back.
+"""Reads and writes results.csv and results.json: one row per scored run of a sweep or a study.
 
     for result in read_results("sweep/results.csv"):
         print(result.system, result.setting, result.bleu, result.dal)
 
-Both files hold the same rows.  A figure that could not be had (BLEU without references) is an empty cell in the one,
-null in the other and nan in Python.  Paths are kept relative to the file, so that its folder can be moved.  Columns
-beyond those of `Result` hold further figures of a study (`exact`, the share of perfect sentences); they are read into
+Both files hold the same rows.  A missing figure (BLEU without references) is an empty cell in the CSV file, null in the
+JSON file and nan in Python.  Paths are relative to the file, so that its folder can be moved.  Columns other than those
+of `Result` hold further figures of a study (`exact`, the share of sentences without a mistake); they are read into
 `Result.further`.
 """
 
@@ -22,7 +22,7 @@ from ..console.files import write_atomically
 from .score import Score
 
 INTERVALS = {"bleu": "BLEU", "chrf": "chrF", "dal": "DAL", "al": "AL", "ap": "AP", "laal": "LAAL"}
-FIGURES = {**INTERVALS, "cw": "CW", "initial_delay": "initial"}  # columns and the measures of `Score`
+FIGURES = {**INTERVALS, "cw": "CW", "initial_delay": "initial"}  # column: metric of `Score`
 FURTHER = "further"
 PATHS = ("checkpoint", "log")
 
@@ -44,13 +44,13 @@ class Result(NamedTuple):
     n_sentences: int
     bleu_signature: str
     latency_signature: str
-    train_seconds: float  # over all attempts, without that of the warm start; nan if it was run by hand
+    train_seconds: float  # over all attempts, without the warm start; nan if it was run by hand
     generate_seconds: float
-    warm_start: str  # the name of the run that it started from, or empty
+    warm_start: str  # the name of the run that it starts from, or empty
     checkpoint: str
     log: str  # generate-<subset>.jsonl
-    commit: str  # of fairseq_milk in training, and after a comma in decoding if that was another
-    al_low: float = math.nan  # from here on: not in older tables
+    commit: str  # version of fairseq_milk in training, followed by that in decoding if it differs
+    al_low: float = math.nan  # this and the following columns are missing in older tables
     al_high: float = math.nan
     ap_low: float = math.nan
     ap_high: float = math.nan
@@ -68,11 +68,11 @@ class Result(NamedTuple):
 
     @property
     def subset(self) -> str:
-        """The data set that was decoded, by fairseq's name."""
+        """fairseq's name of the decoded data set."""
         return Path(self.log).stem.replace("generate-", "", 1)
 
     def figure(self, name: str) -> float:
-        """Of a column: bleu, dal, ..., or one of `further`; nan if there is none."""
+        """The value of a column: bleu, dal, ..., or one of `further`; nan if there is none."""
         return float(self.further[name] if name in self.further else getattr(self, name, math.nan))
 
 
@@ -80,7 +80,7 @@ TYPES = {name: kind for name, kind in get_type_hints(Result).items() if name != 
 
 
 def make_result(score: Score, system: str, setting: str = "", seed: int = 0, **others: Any) -> Result:
-    """The row of a score, with its intervals.  others: the columns that it does not know."""
+    """The row of a score, with its intervals.  others: columns that are not part of the score."""
     figures: Dict[str, Any] = {column: score.figure(measure) for column, measure in FIGURES.items()}
     for column, measure in INTERVALS.items():
         figures[column], figures[f"{column}_low"], figures[f"{column}_high"] = score.interval(measure)
@@ -102,9 +102,9 @@ def make_result(score: Score, system: str, setting: str = "", seed: int = 0, **o
 
 
 def read_results(path: Union[str, Path]) -> List[Result]:
-    """The rows of results.csv or results.json (told apart by the name), in their order, with paths that can be opened.
+    """The rows of results.csv or results.json (distinguished by the suffix), with paths relative to the current folder.
 
-    UserError with file, row and column if there is something else in it.
+    UserError with file, row and column if a row is invalid.
     """
     path = Path(path)
     try:
@@ -146,7 +146,7 @@ def _parse(cell: Any, kind: type) -> Any:
 
 
 def write_results(results: Sequence[Result], folder: Path) -> List[Path]:
-    """results.csv and results.json, each whole or not there."""
+    """Write results.csv and results.json, each atomically."""
     texts = {folder / "results.csv": as_csv(results, folder), folder / "results.json": as_json(results, folder)}
     for path, text in texts.items():
         write_atomically(path, text)
@@ -154,7 +154,7 @@ def write_results(results: Sequence[Result], folder: Path) -> List[Path]:
 
 
 def as_csv(results: Sequence[Result], folder: Path) -> str:
-    """folder: where the file will be."""
+    """The content of results.csv.  folder: where the file will be."""
     further = dict.fromkeys(column for result in results for column in result.further)
     file = io.StringIO()
     writer = csv.DictWriter(file, [*TYPES, *further], lineterminator="\n")
@@ -164,7 +164,7 @@ def as_csv(results: Sequence[Result], folder: Path) -> str:
 
 
 def as_json(results: Sequence[Result], folder: Path) -> str:
-    """folder: where the file will be."""
+    """The content of results.json.  folder: where the file will be."""
     return json.dumps([_cells(result, folder) for result in results], indent=1, ensure_ascii=False) + "\n"
 
 

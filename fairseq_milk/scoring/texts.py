@@ -1,4 +1,4 @@
-"""The texts that BLEU and chrF compare, and how they were put together: subwords left in, tokenised, or plain."""
+"""The texts that BLEU and chrF compare, and their form: with subwords, tokenised, or detokenised."""
 
 from pathlib import Path
 from typing import List, NamedTuple, Optional, Sequence
@@ -6,24 +6,21 @@ from typing import List, NamedTuple, Optional, Sequence
 from .records import Record, find_marker, find_markers, join_words
 
 SUBWORDS, TOKENISED, PLAIN = "subwords", "tokenised", "plain"
-ESCAPES = ("&apos;", "&quot;", "&amp;", "&#91;", "&#93;", "&lt;", "&gt;", " @-@ ")  # of the Moses tokeniser
+ESCAPES = ("&apos;", "&quot;", "&amp;", "&#91;", "&#93;", "&lt;", "&gt;", " @-@ ")  # written by the Moses tokeniser
 
 
 class Texts(NamedTuple):
-    """Hypotheses and references in the order of the records; references: None if a sentence has none."""
+    """Hypotheses and references in the order of the records.  references: None if one is missing."""
 
     hypotheses: List[str]
     references: Optional[List[str]] = None
 
     def warning(self) -> Optional[str]:
-        """One sentence if BLEU of these texts is not that of plain text against plain text."""
+        """A warning, in one sentence, if BLEU is not computed on detokenised text; else None."""
         form = form_of(self.hypotheses)
         references = form if self.references is None else form_of(self.references)
         if form != references:
-            return (
-                f"the hypotheses are {_words(form)}, the references {_words(references)}: they were not put together "
-                "alike, and BLEU is too low"
-            )
+            return f"the hypotheses are {_words(form)} but the references {_words(references)}: BLEU is too low"
         if form == SUBWORDS:
             return "BLEU is of subwords: decode with --remove-bpe"
         if form == TOKENISED:
@@ -32,7 +29,7 @@ class Texts(NamedTuple):
 
 
 def texts_of(records: Sequence[Record]) -> Texts:
-    """The texts of a generation, as detokenised as the records have them; subwords are joined where there is none."""
+    """The texts of a generation: the detokenised text of each record, or its joined subwords if there is none."""
     marker = find_markers(records).target
     hypotheses = [join_words(r.hypothesis, marker) if r.text is None else r.text for r in records]
     references: List[str] = []
@@ -50,7 +47,7 @@ def read_references(path: Path) -> List[str]:
 
 
 def published_references(records: Sequence[Record], path: Path) -> List[str]:
-    """The line of the file for each record, by its id.  ValueError if the file has no such line."""
+    """The line of the file for each record, selected by its id.  ValueError if there is no such line."""
     lines = read_references(path)
     for record in records:
         if not 0 <= record.id < len(lines):
@@ -59,7 +56,7 @@ def published_references(records: Sequence[Record], path: Path) -> List[str]:
 
 
 def form_of(texts: Sequence[str]) -> str:
-    """How the texts were put together: `SUBWORDS`, `TOKENISED` if a third of them show it, or `PLAIN`."""
+    """The form of the texts: `SUBWORDS`, `TOKENISED` if more than a third of them show it, or `PLAIN`."""
     if find_marker(text.split() for text in texts) is not None:
         return SUBWORDS
     tokenised = sum(text.endswith(" .") or any(escape in text for escape in ESCAPES) for text in texts)
@@ -67,9 +64,9 @@ def form_of(texts: Sequence[str]) -> str:
 
 
 def check_comparable(first: Texts, second: Texts, names: Sequence[str]) -> Optional[str]:
-    """None, or a warning if the hypotheses of two systems were put together differently.
+    """A warning if the hypotheses of two systems have different forms, else None.
 
-    ValueError if one of them still has its subwords: their BLEU scores have nothing to do with each other.
+    ValueError if only one of them has subwords: their BLEU scores cannot be compared.
     """
     forms = form_of(first.hypotheses), form_of(second.hypotheses)
     if forms[0] == forms[1]:
@@ -77,7 +74,7 @@ def check_comparable(first: Texts, second: Texts, names: Sequence[str]) -> Optio
     said = f"{names[0]} is {_words(forms[0])}, {names[1]} is {_words(forms[1])}"
     if SUBWORDS in forms:
         raise ValueError(f"{said}: these cannot be compared, decode both with --remove-bpe")
-    return f"{said}: their BLEU scores differ for that alone"
+    return f"{said}: this alone makes their BLEU scores differ"
 
 
 def _words(form: str) -> str:

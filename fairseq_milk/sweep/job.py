@@ -1,4 +1,4 @@
-"""A run under way: its lock, what it keeps of earlier attempts, its two commands and how long they took."""
+"""Executes a run: locks its folder, reuses earlier attempts, runs its two commands and records their time."""
 
 import json
 import math
@@ -19,17 +19,17 @@ from .runs import Run, training_part
 from .training_log import LogReader, Status
 
 LOGS = ("train.log", "generate.log")
-NUMBERED = re.compile(r"checkpoint_\d+_\d+\.pt")  # of an epoch and an update
+NUMBERED = re.compile(r"checkpoint_\d+_\d+\.pt")  # checkpoint_EPOCH_UPDATE.pt
 
 
 def lock(run: Run) -> Optional[IO[str]]:
-    """The lock of the run's folder, None if another process has it.  It is free when its last holder ends."""
+    """The lock of the run's folder; None if another process holds it."""
     run.folder.mkdir(parents=True, exist_ok=True)
     return try_lock(run.folder / ".lock")
 
 
 class Job:
-    """The training, unless it is complete, then the decoding.  held: the lock, which the commands inherit."""
+    """Runs the training, unless it is complete, then the decoding.  held: the lock, which the commands inherit."""
 
     def __init__(self, run: Run, held: IO[str], threads: Optional[int] = None) -> None:
         self.run, self.held, self.threads = run, held, threads
@@ -52,7 +52,7 @@ class Job:
         seconds = round(self.spent + time.time() - self.since, 1)
         wanted = (self.run.model, self.run.summary)[self.stage]
         if not wanted.is_file():
-            raise RunError(f"{self.run.name}: {Path(self.commands[self.stage][0]).name} has left no {wanted}")
+            raise RunError(f"{self.run.name}: {Path(self.commands[self.stage][0]).name} has not written {wanted}")
         if self.stage == 0:
             self._write("trained.json", _record(self.run.training(), seconds))
             self._begin(1)
@@ -79,7 +79,7 @@ class Job:
         return f"{self.run.name} {where} loss {status.loss:.2f}{dal}"
 
     def training_seconds(self) -> Optional[float]:
-        """How long the whole training would take at the speed so far; None as long as that is not known."""
+        """An estimate of the duration of the whole training from its speed so far; None if there is none yet."""
         if self.reader.first is None or self.reader.last is None:
             return None
         (first, began), (last, now) = self.reader.first, self.reader.last
@@ -87,7 +87,7 @@ class Job:
         return (now - began) / share if share > 0 else None
 
     def share_left(self) -> float:
-        """Of the training."""
+        """The share of the training that is left to do."""
         if self.stage == 1:
             return 0.0
         return 1.0 - progress(self.run, self.reader.last[0]) if self.reader.last else 1.0
@@ -111,25 +111,25 @@ def _record(settings: Any, seconds: float) -> Any:
 
 
 def spent_before(run: Run) -> float:
-    """Seconds that earlier attempts at the training took, each until the last sign of life in its log."""
+    """Seconds that earlier attempts at the training took, each until the last change of its log."""
     clock, log = read_json(run.folder / "clock.json"), run.folder / "train.log"
     try:
         last = min(log.stat().st_mtime, time.time())  # the clock of a file server may be ahead of ours
         spent = float(clock["spent"]) + max(0.0, last - float(clock["since"]))
-    except (OSError, LookupError, ArithmeticError, TypeError, ValueError):  # it is not there, or not ours
+    except (OSError, LookupError, ArithmeticError, TypeError, ValueError):  # missing, or written by another program
         return 0.0
     return spent if 0 <= spent < math.inf else 0.0
 
 
 def clear(run: Run) -> None:
-    """Of a run with the same training keep what is trained, and nothing else.
+    """Remove the results of earlier attempts; checkpoints are kept if the settings of the training are the same.
 
-    The marks of completion go first: if this is interrupted, nothing is left that looks more complete than it is.
+    The markers of completion are removed first, so that after an interruption no run looks more complete than it is.
     """
     folder = run.folder
     same = training_part(read_json(folder / "settings.json")) == run.training()
     stale = ["done.json", "generate.log"]
-    if not (same and run.is_trained()):  # also if its model was removed: the next one is not complete at once
+    if not (same and run.is_trained()):  # also if its model was removed
         stale.append("trained.json")
     if not same:
         stale += ["settings.json", "clock.json", "train.log"]
@@ -146,9 +146,9 @@ def clear(run: Run) -> None:
 
 
 def mend_checkpoints(folder: Path) -> None:
-    """A file that was cut off is removed, and the last one made again.
+    """Remove truncated checkpoints, and replace a truncated checkpoint_last.pt by the newest numbered one.
 
-    It can be there after --write-checkpoints-asynchronously alone, which the plugin leaves to fairseq.
+    Only --write-checkpoints-asynchronously can truncate a checkpoint: the plugin leaves these writes to fairseq.
     """
     sound = {path.name: _is_sound(path) for path in folder.glob("*.pt")} if folder.is_dir() else {}
     for name in [name for name, whole in sound.items() if not whole]:
@@ -163,12 +163,12 @@ def _is_sound(path: Path) -> bool:
     try:
         with zipfile.ZipFile(path) as archive:
             return archive.testzip() is None
-    except Exception:  # what zipfile raises for damaged files is of many kinds
+    except Exception:  # zipfile raises many types for damaged files
         return False
 
 
 def limits(run: Run) -> Any:
-    """--max-update and --max-epoch, 0 where there is none."""
+    """--max-update and --max-epoch; 0 if not given."""
     return [float(run.argument(option) or 0) for option in ("--max-update", "--max-epoch")]
 
 

@@ -1,4 +1,4 @@
-"""Whether fairseq knows the options of a sweep, asked of its own parsers before anything is trained."""
+"""Checks the options of a sweep with the parsers of fairseq before anything is trained."""
 
 import contextlib
 import io
@@ -13,7 +13,7 @@ from .spec import Spec, words
 
 
 def check_options(spec: Spec) -> None:
-    """UserError with file, system and option for the first that fairseq-train or fairseq-generate would refuse."""
+    """Raise a UserError for the first option that fairseq-train or fairseq-generate would refuse."""
     register()
     checked: Dict[Tuple[str, ...], Optional[str]] = {}
     for point in spec.points:
@@ -29,7 +29,7 @@ def check_options(spec: Spec) -> None:
 
 
 def problem(make_parser: Callable[[], Any], arguments: List[str]) -> Optional[str]:
-    """What is wrong with the arguments, in argparse's words where we have no better; None if nothing is."""
+    """The error in the arguments as one sentence, None if there is none."""
     parser, said = make_parser(), io.StringIO()
     try:
         with contextlib.redirect_stderr(said), contextlib.redirect_stdout(io.StringIO()):
@@ -41,6 +41,6 @@ def problem(make_parser: Callable[[], Any], arguments: List[str]) -> Optional[st
             close = get_close_matches(unknown[0], parser._option_string_actions, n=1)
             return f"there is no option {unknown[0]}" + (f", did you mean {close[0]}?" if close else "")
         return message.partition(" (choose from")[0] or "the options cannot be read"
-    except (ArithmeticError, LookupError, RuntimeError, TypeError, ValueError) as error:  # a type function of fairseq
-        return str(error) or "there is no --arch"  # which fairseq says without a word
+    except (ArithmeticError, LookupError, RuntimeError, TypeError, ValueError) as error:  # in a type function
+        return str(error) or "there is no --arch"  # for which fairseq raises an error without a message
     return None

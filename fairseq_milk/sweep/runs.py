@@ -1,12 +1,11 @@
-"""A run: a system at one setting with one seed, what it depends on, its commands, and whether it is complete.
+"""A run is a system at one setting with one seed: its settings, its commands, and whether it is complete.
 
-    OUT/<run>/settings.json     what it depends on       commands.sh    how it is made
-              checkpoints/      train.log                trained.json   the training is complete
-              results/          generate.log             done.json      so is the decoding
+    OUT/<run>/settings.json     what it depends on       commands.sh    its commands
+              checkpoints/      train.log                trained.json   written when the training is complete
+              results/          generate.log             done.json      written when the decoding is complete
 
-A training is complete if trained.json, and a run if done.json, has the settings that are asked for: nothing else is
-taken for complete.  Who runs the commands of `script` by hand leaves a copy of settings.json there, a Job also the time
-that it took and the version.
+A training is complete if trained.json has the settings of the run, and a run is complete if done.json has them.  The
+commands of `script` write a copy of settings.json there; a `Job` adds the duration and the version.
 """
 
 import hashlib
@@ -24,18 +23,18 @@ from .spec import Spec, words
 from .validation import Value
 
 PLUGIN = Path(__file__).resolve().parents[1]
-FORMAT = "%s\\n"  # of printf
+FORMAT = "%s\\n"  # for printf
 DECODING = ("generate", "checkpoint", "test")  # the settings that a training does not depend on
 
 
 @dataclass(frozen=True)
 class Run:
-    """train, generate: arguments of the commands, beyond those for the places where things are.
+    """train, generate: arguments of the commands, without paths of data, checkpoints and results.
 
-    data: the binarised data; data_id, test_id: what is in it for the training and for the decoding, if that is told
-    apart.  before: the run whose model it starts from or, if `decodes_only`, decodes.
-    references: the published text of the test set, if BLEU is to be against that.
-    cwd: the folder that relative paths in the arguments start from; None: the current one.
+    data: the binarised data.  data_id, test_id: digests of the data sets of the training and of the decoding.
+    before: the run whose model it starts from or, if `decodes_only`, decodes.
+    references: the published text of the test set for BLEU, instead of the binarised references.
+    cwd: the working directory of the commands; None: the current one.
     """
 
     system: str
@@ -76,12 +75,12 @@ class Run:
 
     @property
     def model(self) -> Path:
-        """The checkpoint that is decoded, and that others start from."""
+        """The checkpoint that is decoded, and that other runs start from."""
         return self.trained.checkpoints / self.checkpoint
 
     @property
     def results(self) -> Path:
-        """The folder in which fairseq-generate leaves generate-test.txt, .jsonl and .json."""
+        """The folder to which fairseq-generate writes generate-test.txt, .jsonl and .json."""
         return self.folder / "results"
 
     @property
@@ -89,25 +88,25 @@ class Run:
         return self.results / f"generate-{self.argument('--gen-subset') or 'test'}.json"
 
     def argument(self, option: str) -> str:
-        """The value of an option of the commands, empty if it is not given; the last one counts."""
+        """The value of an option of the commands, the last if it is repeated; empty if it is not given."""
         arguments = [*self.train, *self.generate]
         found = [value for name, value in zip(arguments, arguments[1:]) if name == option]
         return found[-1] if found else ""
 
     def settings(self) -> Dict[str, Any]:
-        """What the outcome depends on, without the place where it is kept."""
+        """Everything that the result depends on, without paths."""
         test = {"test": self.test_id} if self.test_id else {}
         return {**self.training(), "generate": list(self.generate), "checkpoint": self.checkpoint, **test}
 
     def training(self) -> Dict[str, Any]:
-        """What the trained model depends on."""
+        """Everything that the trained model depends on, without paths."""
         if self.decodes_only:
             return self.trained.training()
         before = {"after": {**self.before.training(), "checkpoint": self.before.checkpoint}} if self.before else {}
         return {**before, "train": list(self.train), "seed": self.seed, "data": self.data_id}
 
     def commands(self) -> List[List[str]]:
-        """The training and the decoding."""
+        """The commands of the training and of the decoding."""
         plugin = ["--user-dir", str(PLUGIN)]
         generate = [command("fairseq-generate"), str(self.data), *plugin]
         generate += ["--path", str(self.model), "--results-path", str(self.results), *self.generate]
@@ -124,16 +123,16 @@ class Run:
 
     def is_trained(self) -> bool:
         if self.decodes_only:
-            return True  # it has nothing to train
+            return True  # there is nothing to train
         return training_part(_recorded(self.folder / "trained.json")) == self.training() and self.model.is_file()
 
     def other_training(self) -> str:
-        """In what the model that is in the folder was trained otherwise; empty if it was not, or there is none."""
+        """How the model in the folder was trained differently; empty if it was not, or there is none."""
         if not self.checkpoints.is_dir() or not any(self.checkpoints.glob("*.pt")):
             return ""
         found, wanted = training_part(read_json(self.folder / "settings.json")), self.training()
         if not found:
-            return "nothing has recorded which"
+            return "its settings are not recorded"
         changed = [key for key in dict.fromkeys([*found, *wanted]) if found.get(key) != wanted.get(key)]
         return f"{', '.join(changed)} changed" if changed else ""
 
@@ -144,12 +143,12 @@ def _recorded(path: Path) -> Any:
 
 
 def training_part(settings: Any) -> Dict[str, Any]:
-    """`Run.training` of settings that were read."""
+    """The part of `Run.settings` that belongs to `Run.training`."""
     return {k: v for k, v in settings.items() if k not in DECODING} if isinstance(settings, dict) else {}
 
 
 def make_runs(spec: Spec, out: Path) -> List[Run]:
-    """All runs of the file, in its order, seed by seed."""
+    """All runs of the file in its order, seed by seed."""
     contents = Contents(spec.data)
     points = {point.key: point for point in spec.points}
     made: Dict[str, Run] = {}
@@ -187,7 +186,7 @@ class Contents:
         self.files = {path.name: _sha256(path) for path in files}
 
     def digest(self, *subsets: Value) -> str:
-        """Of the dictionaries and the data sets: 'train' is also train1, which fairseq adds to it, 'a,b' both."""
+        """Digest of the dictionaries and of data sets.  'train' includes train1, as in fairseq; 'a,b' names two."""
         starts = ("dict.", *(name for subset in subsets for name in str(subset).split(",")))
         return digest({name: found for name, found in self.files.items() if name.startswith(starts)})
 
@@ -201,7 +200,7 @@ def _sha256(path: Path) -> str:
 
 
 def choose(runs: Sequence[Run], patterns: Sequence[str]) -> List[Run]:
-    """The runs of which the name, with or without seed and setting, fits one of the shell patterns; all without one."""
+    """The runs whose name, with or without seed and setting, matches a shell pattern; all runs without patterns."""
     chosen = [
         run
         for run in runs
@@ -213,7 +212,7 @@ def choose(runs: Sequence[Run], patterns: Sequence[str]) -> List[Run]:
 
 
 def with_predecessors(runs: Sequence[Run]) -> List[Run]:
-    """The runs, each after the one that it starts from or decodes, once."""
+    """The runs and those that they depend on, each once and after those that it depends on."""
     ordered: Dict[str, Run] = {}
     for run in runs:
         chain = [run]
@@ -224,7 +223,7 @@ def with_predecessors(runs: Sequence[Run]) -> List[Run]:
 
 
 def script(runs: Sequence[Run]) -> str:
-    """The commands of what is missing, for a shell, in an order in which they can be run."""
+    """A shell script with the commands of the missing runs, in an order in which they can be run."""
     missing = [run for run in with_predecessors(runs) if not run.is_complete()]
     lines = [shell_line(["cd", str(run.cwd)]) for run in missing[:1] if run.cwd]
     for run in missing:
@@ -233,7 +232,7 @@ def script(runs: Sequence[Run]) -> str:
 
 
 def _by_hand(run: Run) -> List[str]:
-    """The commands of a run, and what records that they have succeeded, so that a sweep takes over what they have made.
+    """The commands of a run, followed by those that record their success, so that a sweep accepts the results.
 
     The settings are recorded after the training: until then a sweep refuses the model instead of training it too.
     """

@@ -1,4 +1,4 @@
-"""Completes runs, several at once, also beside other processes that work on the same ones."""
+"""Executes runs, several in parallel; other processes may work on the same runs."""
 
 import os
 import time
@@ -11,13 +11,13 @@ from ..console.signals import signals_deferred
 from .job import Job, lock
 from .runs import Run, with_predecessors
 
-START, DECODING = 10.0, 15.0  # seconds, guesses for the time that is left
+START, DECODING = 10.0, 15.0  # seconds, assumed when the remaining time is estimated
 
 
 def run_all(
     runs: Sequence[Run], jobs: int, line: Line, finished: Callable[[Run], None] = lambda run: None, poll: float = 0.2
 ) -> List[Run]:
-    """Complete all runs and those that they start from, `jobs` at once.  What failed is returned after all is done.
+    """Complete all runs and those that they depend on, `jobs` in parallel.  Returns the runs that failed.
 
     finished: called after each run that was completed here.
     """
@@ -25,7 +25,7 @@ def run_all(
 
 
 class Scheduler:
-    """A run waits, is active, and then complete or failed.  One that another process works on goes on waiting."""
+    """A run waits, is active, and then complete or failed.  A run that another process executes keeps waiting."""
 
     def __init__(self, runs: Sequence[Run], jobs: int, line: Line, finished: Callable[[Run], None]) -> None:
         self.jobs, self.line, self.finished = jobs, line, finished
@@ -53,7 +53,7 @@ class Scheduler:
             with signals_deferred():
                 for job in self.active:
                     job.close()
-        return self.failed + self.waiting  # what still waits would start from one that failed
+        return self.failed + self.waiting  # those that still wait depend on a failed run
 
     def _start_jobs(self) -> None:
         for run in list(self.waiting):
@@ -95,16 +95,16 @@ def is_ready(run: Run) -> bool:
 
 
 def cores() -> int:
-    """That this process may use."""
+    """The number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class Clock:
-    """Estimates the time left from the speed of the trainings so far."""
+    """Estimates the remaining time from the speed of the trainings so far."""
 
     def __init__(self, jobs: int) -> None:
         self.jobs = jobs
-        self.finished: List[float] = []  # seconds a training
+        self.finished: List[float] = []  # seconds per training
 
     def note(self, job: Job) -> None:
         seconds = job.training_seconds()
@@ -112,7 +112,7 @@ class Clock:
             self.finished.append(seconds)
 
     def seconds_left(self, active: Sequence[Job], waiting: Sequence[Run]) -> Optional[float]:
-        """None as long as nothing is known."""
+        """The remaining time; None as long as there is no estimate."""
         whole = [job.training_seconds() for job in active]
         known = [seconds for seconds in whole if seconds is not None] or self.finished[-self.jobs :]
         if not active or not known:

@@ -1,11 +1,11 @@
-"""The row of the table for a run that is complete."""
+"""Scores complete runs and writes the table of a sweep."""
 
-import fcntl
 from pathlib import Path
 from typing import Any, List, Optional, Sequence
 
 from ..console.errors import RunError, UserError
 from ..console.files import digest, read_json, write_atomically
+from ..console.locks import locked
 from ..scoring.collapse import collapse_of
 from ..scoring.generate_log import read_generate_log
 from ..scoring.score import Metrics, score_records
@@ -15,17 +15,16 @@ from .runs import Run
 
 
 def update_table(runs: Sequence[Run], out: Path) -> List[Result]:
-    """Write the table of those among the runs that are complete.  Several sweeps at once do not lose each other's."""
+    """Write the table of the complete runs.  A lock keeps parallel sweeps from overwriting each other's rows."""
     out.mkdir(parents=True, exist_ok=True)
-    with open(out / ".results.lock", "w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+    with locked(out / ".results.lock"):
         results = [result_of(run) for run in runs if run.is_complete()]
         write_results(results, out)
     return results
 
 
 def result_of(run: Run) -> Result:
-    """The score of what fairseq-generate has left, with what the job has recorded."""
+    """The row of a run: its score, with the times and versions that the job has recorded."""
     try:
         trained, done = read_json(run.trained.folder / "trained.json") or {}, read_json(run.folder / "done.json") or {}
         return _scored(run)._replace(
@@ -40,13 +39,15 @@ def result_of(run: Run) -> Result:
             commit=", ".join(dict.fromkeys(record["commit"] for record in (trained, done) if "commit" in record)),
         )
     except (OSError, LookupError, TypeError, ValueError, AttributeError):
-        where = f"{run.results} does not hold what fairseq-generate has left there"
+        where = f"the results in {run.results} are damaged"
         raise RunError(f"{where}: remove {run.folder / 'done.json'} to decode again") from None
 
 
 def _scored(run: Run) -> Result:
-    """Kept with the results, with which it goes; what was kept for other references, or with other columns by an older
-    version, is computed again, with the same seed."""
+    """The score of a run, cached beside its results.
+
+    It is computed again, with the same seed, for other references or if this version has other columns.
+    """
     asked = [read_references(run.references) if run.references else None, *Result._fields]
     kept = run.results / f"score-{digest(asked)}.json"
     found = _kept(kept)
@@ -78,5 +79,5 @@ def _score(run: Run, summary: Any) -> Result:
 
 
 def _seconds(recorded: Any) -> float:
-    """Not there if somebody has run the command by hand."""
+    """The recorded duration; nan if the command was run by hand."""
     return float(recorded.get("seconds", "nan"))

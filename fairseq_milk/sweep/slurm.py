@@ -1,4 +1,4 @@
-"""A SLURM array with a task for each run that is missing."""
+"""Writes a SLURM array job with one task per missing run."""
 
 import shlex
 from pathlib import Path
@@ -12,8 +12,8 @@ from .validation import Options, as_text
 
 SCRIPT = """#!/usr/bin/env bash
 {directives}
-# One run of {name} a task. What it asks for, GPUs, CPUs, memory and time, is under 'slurm' in the file of the sweep.
-# A task that is requeued goes on from its last checkpoint.{order}
+# One run of {name} per task. Its GPUs, CPUs, memory and time are set under 'slurm' in the file of the sweep.
+# A requeued task continues from its last checkpoint.{order}
 set -euo pipefail
 
 runs=(
@@ -22,14 +22,14 @@ runs=(
 exec {command} --only "${{runs[SLURM_ARRAY_TASK_ID]}}"
 """
 ORDER = """
-# Tasks {later} start from the models of earlier ones and wait for them if they come too soon. So that none waits:
+# Tasks {later} start from the models of earlier tasks and wait for these. To submit them in order:
 {lines}"""
 
 
 def slurm_script(runs: Sequence[Run], spec: Spec, task: Sequence[str], script: Path) -> str:
-    """Empty if nothing is missing.  Runs that others start from come first.
+    """The script; empty if no run is missing.  Runs that others depend on come first.
 
-    task: the words of a command that completes a run if it is given `--only RUN`.  script: where it will be.
+    task: a command that completes a run if it is given `--only RUN`.  script: the path of the script.
     """
     missing = [run for run in with_predecessors(runs) if not run.is_complete()]
     missing.sort(key=depth)
@@ -58,7 +58,7 @@ def directives(options: Options) -> str:
 
 
 def depth(run: Run) -> int:
-    """How many missing runs have to come before it."""
+    """The number of missing runs on which a run depends."""
     return 0 if run.before is None else depth(run.before) + (0 if run.before.is_complete() else 1)
 
 

@@ -1,23 +1,23 @@
-"""The file of a sweep: what is in it, and how it is read and checked.
+"""Reads and checks the file of a sweep:
 
     name: multi30k-de-en            # optional: the name of the output folder beside the file (default: the file's name)
     data: data-bin                  # the folder that fairseq-preprocess made
-    train:                          # options of fairseq-train that all systems share
+    train:                          # options of fairseq-train for all systems
       arch: milk_rnmt_small
       criterion: latency_augmented_label_smoothed_cross_entropy
       optimizer: adam
       lr: 0.001
       max-tokens: 4000
       max-epoch: 12
-      no-epoch-checkpoints: true    # an option without value: true gives it, false leaves it out
+      no-epoch-checkpoints: true    # an option without value: true sets it, false omits it
     generate:                       # options of fairseq-generate
       batch-size: 64
       remove-bpe: true
-    checkpoint: checkpoint_best.pt  # optional: the one that is decoded, and that others start from
-    seeds: [1, 2]                   # optional (default: [1]): every system is trained with each
-    references:                     # optional: the published text of a data set, a line a sentence, for BLEU
+    checkpoint: checkpoint_best.pt  # optional: the checkpoint to decode and to start other runs from
+    seeds: [1, 2]                   # optional (default: [1]): seeds, one training per system and seed
+    references:                     # optional: published text of a data set for BLEU, one sentence per line
       test: raw/test.en
-    slurm:                          # optional: options of sbatch, what --slurm asks for each run
+    slurm:                          # optional: options of sbatch for each run, used by --slurm
       gres: gpu:1
       cpus-per-task: 4
       time: 24:00:00
@@ -30,18 +30,18 @@
       greedy:  {model: offline, generate: {beam: 1}}
       on-val:  {model: milk, generate: {gen-subset: valid}}
 
-A system's own options come on top of the shared ones.  `grid` holds options of fairseq-train with the list of values to
-try; several of them are combined in every way.  Each point of the grid and each seed is a run with a folder of its own,
+The options of a system are added to the shared ones.  `grid` lists values for options of fairseq-train; several options
+give all their combinations.  Each point of the grid and each seed is a run with its own folder, for example
 milk-latency-weight=0.1-s1.  `after` starts the training from the model of another run of the same seed
 (--finetune-from-model), named by its system, or by system and point, milk-latency-weight=0.1, if that has a grid.
-`model` trains nothing: the models of another system, all of its grid or one point of it, are decoded in another way;
-`grid` then holds options of fairseq-generate.
+`model` trains nothing: it decodes the models of another system, or of one point of its grid, with other options;
+`grid` then lists values for options of fairseq-generate.
 
-A value is a value: it cannot begin with '-' unless it is a number, and gives no other option.  Nevertheless a sweep
-file is to be trusted like a script: its options decide what fairseq reads, writes and builds.
+A value cannot begin with '-' unless it is a number, so that it cannot add another option.  Nevertheless run only sweep
+files that you trust: their options decide which files fairseq reads and writes and which classes it builds.
 
---task simultaneous_translation and --log-format json are given unless the file has others.  Relative paths, also those
-in options, are relative to the file.  Every mistake in the file is a UserError with file and key, before work starts.
+--task simultaneous_translation and --log-format json are the defaults.  Relative paths, also in options, are relative
+to the file.  Every error in the file is reported with file and key before work starts.
 """
 
 import itertools
@@ -57,10 +57,10 @@ SYSTEM_KEYS = ("after", "train", "generate", "grid")
 DECODED_KEYS = ("model", "generate", "grid")
 TRAIN: Options = {"task": "simultaneous_translation", "log-format": "json"}
 GENERATE: Options = {"task": "simultaneous_translation"}
-TAKEN = {  # options that the sweep gives, and what to do instead
+TAKEN = {  # options that the sweep sets itself, and what to do instead
     "train": {
         "save-dir": "the sweep chooses it",
-        "restore-file": "the sweep goes on from the last checkpoint by itself",
+        "restore-file": "the sweep continues from the last checkpoint by itself",
         "finetune-from-model": "name the system to start from under 'after'",
         "seed": "list the seeds under 'seeds'",
         "user-dir": "it is always fairseq_milk",
@@ -78,8 +78,8 @@ SLURM_TAKEN = {"array": "the sweep numbers its runs", "ntasks": "a run is one ta
 class Point:
     """A system at one point of its grid.
 
-    after: the key of the point that it starts from, or empty.  model: that of the point whose model it decodes, if it
-    has none of its own; `train` is how that was trained.
+    after: the key of the point whose model it starts from, or empty.  model: the key of the point whose model it
+    decodes without training, or empty; `train` then has the options of that training.
     """
 
     system: str
@@ -91,20 +91,20 @@ class Point:
 
     @property
     def key(self) -> str:
-        """milk, or milk-latency-weight=0.1."""
+        """For example milk, or milk-latency-weight=0.1."""
         return f"{self.system}-{self.setting}" if self.setting else self.system
 
 
 @dataclass(frozen=True)
 class Spec:
-    """A sweep as its file has it, in the order of the file."""
+    """The content of a sweep file, in its order."""
 
     path: Path
     name: str
     data: Path
     checkpoint: str
     seeds: Tuple[int, ...]
-    references: Mapping[str, Path]  # of a data set, by fairseq's name for it
+    references: Mapping[str, Path]  # by fairseq's name of the data set
     slurm: Options
     points: Tuple[Point, ...]
 
@@ -119,7 +119,7 @@ def words(options: Options) -> List[str]:
 
 
 def read_spec(path: Union[str, Path]) -> Spec:
-    """The file, checked in itself; whether fairseq knows the options is for `options.check_options`."""
+    """Read and check a sweep file.  Whether fairseq knows the options is checked by `options.check_options`."""
     path = Path(path).resolve()
     top = Location(path, "")
     fields = top.mapping(read_yaml(path), KEYS)
@@ -171,7 +171,7 @@ def _trained(place: Location, name: str, value: Any, train: Options, generate: O
 
 
 def _decoded(place: Location, name: str, value: Any, generate: Options, trained: Sequence[Point]) -> List[Point]:
-    """Without training: a point for each model that is decoded and each point of the grid."""
+    """The points of a system without training: one per decoded model and point of the grid."""
     system = place.mapping(value, DECODED_KEYS)
     model = place.at("model").name(system["model"])
     models = [point for point in trained if model in (point.system, point.key)]
@@ -192,12 +192,12 @@ def _setting(point: Options, of: str = "") -> str:
 
 
 def _check_names(top: Location, spec: Spec) -> None:
-    """No two runs in one folder, also where case makes no difference, and no name too long for one."""
+    """No two runs share a folder, also on file systems that ignore case, and no name is too long for one."""
     seen: Dict[str, str] = {}
     for point, seed in itertools.product(spec.points, spec.seeds):
         name, place = f"{point.key}-s{seed}", top.at("systems").at(point.system)
         if name.lower() in seen:
-            raise place.wrong(f"the run {name} is there twice (the other is {seen[name.lower()]})")
+            raise place.wrong(f"the run {name} appears twice (the other is {seen[name.lower()]})")
         if len(name) > LONGEST:
             raise place.wrong(f"{name[:40]}... is too long for the name of a folder")
         seen[name.lower()] = f"systems.{point.system}"

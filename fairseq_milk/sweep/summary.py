@@ -1,4 +1,4 @@
-"""What one wants to see when a sweep ends."""
+"""The table that is printed at the end of a sweep."""
 
 from typing import List, Sequence
 

@@ -1,4 +1,4 @@
-"""The statistics that a training writes to its log, read while it grows."""
+"""Reads the statistics from the log of a running training."""
 
 import json
 import math
@@ -10,7 +10,7 @@ BEGAN = "Start iterating over samples"  # in fairseq's log before the first upda
 
 
 class Status(NamedTuple):
-    """The last line of statistics: updates, epochs (with a fraction), loss and DAL of the training schedule."""
+    """A line of statistics: updates, epochs (with a fraction), loss and DAL of the training schedule."""
 
     update: int
     epoch: float
@@ -19,17 +19,17 @@ class Status(NamedTuple):
 
 
 class LogReader:
-    """Follows a log of `fairseq-train --log-format json` as it grows from now on."""
+    """Reads what is appended to a log of `fairseq-train --log-format json` from now on."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.offset = path.stat().st_size if path.exists() else 0
-        self.first: Optional[Tuple[Status, float]] = None  # and when it was seen
+        self.first: Optional[Tuple[Status, float]] = None  # with the time at which it was read
         self.last: Optional[Tuple[Status, float]] = None
-        self.began = False  # updates are made; fairseq gives figures every --log-interval of them
+        self.began = False  # the updates have begun; fairseq logs statistics every --log-interval updates
 
     def poll(self) -> Optional[Status]:
-        """The last status there is."""
+        """The latest status, None if there is none yet."""
         try:
             with open(self.path, "rb") as file:
                 file.seek(self.offset)
@@ -48,7 +48,7 @@ class LogReader:
 
 
 def parse(line: str) -> Optional[Status]:
-    """The figures of a line `... | train_inner | {...}`, None for other lines."""
+    """The status of a line `... | train_inner | {...}`, None for other lines."""
     _, found, text = line.partition("| train_inner | ")
     if not found:
         return None

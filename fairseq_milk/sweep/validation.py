@@ -1,4 +1,4 @@
-"""A place in the file of a sweep: what may be there, and where to look if something else is."""
+"""Validates the values of a sweep file, with errors that name the file and the key."""
 
 import itertools
 import math
@@ -12,11 +12,11 @@ from ..console.errors import UserError
 Value = Union[str, int, float, bool]
 Options = Mapping[str, Value]
 
-LONGEST = 200  # name of a folder; most file systems take 255
-NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+=,-]*")  # safe as the name of a folder, in a shell and in a pattern
+LONGEST = 200  # characters in the name of a folder; most file systems allow 255
+NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+=,-]*")  # safe as a folder name, in a shell and in a pattern
 OPTION = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
-NEGATIVE = re.compile(r"-\d+|-\d*\.\d+")  # what argparse takes for a number and not for an option
-MOST_POINTS = 10_000  # of a grid
+NEGATIVE = re.compile(r"-\d+|-\d*\.\d+")  # what argparse takes as a number and not as an option
+MOST_POINTS = 10_000  # in a grid
 
 
 def as_text(value: Value) -> str:
@@ -29,7 +29,7 @@ def suggestion(word: str, known: Any) -> str:
 
 
 class Location(NamedTuple):
-    """Where we are in the file, and what may be there.  The checks return the value, in the type that is wanted."""
+    """A key in the file.  Its methods check a value found there and return it in the required type."""
 
     file: Path
     key: str
@@ -56,7 +56,7 @@ class Location(NamedTuple):
         return value
 
     def name(self, value: Any) -> str:
-        """What becomes the name of a folder or a file in the output folder, and nowhere else."""
+        """A name for a folder or file that stays inside the output folder."""
         name = self.text(value)
         if not NAME.fullmatch(name) or ".." in name or len(name) > LONGEST:
             shown = repr(name[:60])
@@ -76,7 +76,7 @@ class Location(NamedTuple):
             if not isinstance(seed, int) or isinstance(seed, bool) or not 0 <= seed < 2**31:
                 raise self.wrong(f"a seed is a whole number from 0 to 2147483647, got {_kind(seed)}")
         if len(set(value)) < len(value):
-            raise self.wrong("a seed is there twice")
+            raise self.wrong("a seed appears twice")
         if len(value) > MOST_POINTS:
             raise self.wrong(f"there are {len(value)} seeds, at most {MOST_POINTS} are possible")
         return tuple(value)
@@ -89,7 +89,7 @@ class Location(NamedTuple):
         return found
 
     def lines(self, value: Any, taken: Mapping[str, str]) -> Dict[str, Value]:
-        """Options that are written a line each."""
+        """Options that are written one per line."""
         for name, option in self.mapping({} if value is None else value).items():
             if isinstance(option, list) or not as_text(option).isprintable():
                 raise self.at(name).wrong(f"one line is expected here, got {_kind(option)}")
@@ -103,9 +103,9 @@ class Location(NamedTuple):
         return found
 
     def grid(self, value: Any, taken: Mapping[str, str], own: Options) -> List[Dict[str, Value]]:
-        """The points of the grid, one without options if there is no grid.
+        """The points of the grid; a single point without options if there is no grid.
 
-        taken: options that cannot be given, and why; own: those that the system gives at every point.
+        taken: options that cannot be given, with the reason; own: options that the system gives at every point.
         """
         found = self.mapping(value)
         for name, values in found.items():
@@ -138,14 +138,14 @@ class Location(NamedTuple):
         if isinstance(value, float) and not math.isfinite(value):
             raise self.wrong(f"a finite number is expected here, got {value}")
         if isinstance(value, str) and (not value or "\0" in value):
-            raise self.wrong(f"a text with something in it is expected here, got {value[:60]!r}")
+            raise self.wrong(f"a text that is not empty is expected here, got {value[:60]!r}")
         if as_text(value).startswith("-") and not NEGATIVE.fullmatch(as_text(value)):
             raise self.wrong(f"{as_text(value)[:60]!r} cannot be a value: fairseq would take it for an option")
         return value
 
 
 def _kind(value: Any) -> str:
-    """What YAML found, in the words of somebody who wrote it."""
+    """A description of a YAML value for error messages."""
     if value is None or value == "":
         return "nothing"
     if isinstance(value, dict):

@@ -1,7 +1,6 @@
-"""YAML as people expect it: 1e-3 is a number, `no` is a word, and a key that is there twice is a mistake.
+"""Reads YAML with the core schema of YAML 1.2, and refuses duplicate keys.
 
-That is the core schema of YAML 1.2; PyYAML has 1.1, where a Norwegian system (`target-lang: no`) loses its language and
-the learning rate 1e-3 is text.
+PyYAML implements YAML 1.1, in which `target-lang: no` is false and the learning rate 1e-3 is text.
 """
 
 import re
@@ -12,12 +11,12 @@ import yaml
 
 from ..console.errors import UserError
 
-LARGEST = 1 << 20  # bytes of a file
-MOST = 100_000  # values in it, counted where they are used: a few lines of aliases can stand for billions
+LARGEST = 1 << 20  # bytes in a file
+MOST = 100_000  # values in a file after aliases are expanded: a few lines of aliases can stand for billions
 
 
 class _Loader(yaml.SafeLoader):
-    """Plain data only: no tag makes an object."""
+    """Loads plain data only: no tag creates an object."""
 
     yaml_implicit_resolvers: Any = {}
 
@@ -30,12 +29,12 @@ class _Loader(yaml.SafeLoader):
         return node
 
     def compose_mapping_node(self, anchor: Any) -> Any:
-        """Here the keys are still those that were written; later `<<` has added others."""
+        """Refuse duplicate keys; done here, before `<<` adds the keys of other mappings."""
         node = super().compose_mapping_node(anchor)
         seen = set()
         for key in [key for key, _ in node.value if isinstance(key, yaml.ScalarNode)]:
             if key.value in seen:
-                problem = f"the key '{key.value}' is there twice"
+                problem = f"the key '{key.value}' appears twice"
                 raise yaml.constructor.ConstructorError(None, None, problem, key.start_mark)
             seen.add(key.value)
         return node
@@ -52,7 +51,7 @@ for _tag, _pattern, _first in (
 
 
 def _count(node: Any, counted: Dict[int, int]) -> int:
-    """How many values a node stands for, aliases included; counted: those that are known, by their node."""
+    """The number of values of a node with its aliases expanded.  counted: numbers already known, by node id."""
     if id(node) in counted:
         if not counted[id(node)]:
             raise yaml.constructor.ConstructorError(None, None, "it contains itself", node.start_mark)
@@ -65,9 +64,9 @@ def _count(node: Any, counted: Dict[int, int]) -> int:
 
 
 def read_yaml(path: Path) -> Any:
-    """What is in the file; UserError with file and line if it is not YAML, or too much."""
+    """The content of a YAML file; UserError with file and line if it is invalid or too large."""
     try:
-        if path.exists() and not path.is_file() and not path.is_dir():  # a pipe or a device may never end
+        if path.exists() and not path.is_file() and not path.is_dir():  # reading a pipe or a device may never end
             raise UserError(f"{path} is not a file")
         with open(path, "rb") as file:
             content = file.read(LARGEST + 1)
@@ -87,5 +86,5 @@ def read_yaml(path: Path) -> Any:
         where = f", line {mark.line + 1}" if mark else ""
         said = [text for text in (getattr(error, "context", None), getattr(error, "problem", None)) if text]
         raise UserError(f"{path}{where}: {', '.join(said) or str(error).splitlines()[0]}") from None
-    except ValueError as error:  # a number that Python does not take
+    except ValueError as error:  # a number that Python cannot parse
         raise UserError(f"{path}: {error}") from None

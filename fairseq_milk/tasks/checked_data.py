@@ -1,4 +1,4 @@
-"""The data half of the task: fairseq's `translation` on files that are checked, of which no sentence is dropped."""
+"""The data of the task: fairseq's `translation` with checked files, and without dropped sentences."""
 
 import hashlib
 import os
@@ -10,14 +10,15 @@ from fairseq.tasks.translation import TranslationTask
 from omegaconf.errors import OmegaConfBaseException
 
 from ..console.errors import UserError, first_line
+from ..console.files import refuse_endless
 from ..host.data_files import check_data_files
 from ..host.dictionary import QuickDictionary
 
-DICTIONARIES = "dictionaries"  # in the state of the task, as a checkpoint has it
+DICTIONARIES = "dictionaries"  # key in the state of the task, which is saved in checkpoints
 
 
 class CheckedTranslationTask(TranslationTask):
-    """What is wrong with dictionaries and data sets is said in one sentence that names the file."""
+    """fairseq's translation task, with errors in dictionaries and data sets as a sentence that names the file."""
 
     @classmethod
     def setup_task(cls, cfg: Any, **kwargs: Any) -> "CheckedTranslationTask":
@@ -31,12 +32,13 @@ class CheckedTranslationTask(TranslationTask):
 
     @classmethod
     def load_dictionary(cls, filename: str) -> QuickDictionary:
+        refuse_endless(filename)
         try:
             dictionary: QuickDictionary = QuickDictionary.load(filename)
         except FileNotFoundError as error:
             raise UserError(f"there is no dictionary {filename}: run fairseq-preprocess first") from error
-        except Exception as error:  # fairseq's own, of many kinds
-            raise UserError(f"{filename} is no dictionary of fairseq-preprocess: {first_line(error)}") from error
+        except Exception as error:  # fairseq raises many types
+            raise UserError(f"{filename} is not a dictionary of fairseq-preprocess: {first_line(error)}") from error
         return dictionary
 
     def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **kwargs: Any) -> None:
@@ -56,11 +58,10 @@ class CheckedTranslationTask(TranslationTask):
             raise UserError(f"the data set '{split}' in {self.cfg.data} is empty")
 
     def get_batch_iterator(self, dataset: Any, *args: Any, **kwargs: Any) -> Any:
-        """As fairseq's, but sentences that do not fill a multiple of eight are not dropped.
+        """fairseq's iterator, but sentences that do not fill a multiple of eight are not dropped.
 
-        In training --required-batch-size-multiple is honoured if it is given.  And the batches do not depend on the
-        epoch in which they are made: a run that is resumed in its third epoch would go on with other batches than one
-        that was never interrupted.
+        In training --required-batch-size-multiple is used if it is given.  The batches do not depend on the epoch in
+        which the iterator is built, so that a resumed run continues with the batches of an uninterrupted one.
         """
         made_before = self.dataset_to_epoch_iter.get(dataset)
         epoch = kwargs.get("epoch", 1)
@@ -75,7 +76,7 @@ class CheckedTranslationTask(TranslationTask):
     def filter_indices_by_size(self, indices: Any, dataset: Any, *args: Any, **kwargs: Any) -> Any:
         try:
             kept = super().filter_indices_by_size(indices, dataset, *args, **kwargs)
-        except Exception as error:  # a sentence that is too long
+        except Exception as error:  # raised for a sentence that is too long
             raise UserError(str(error)) from error
         if len(kept) == 0:
             raise UserError(
@@ -85,7 +86,7 @@ class CheckedTranslationTask(TranslationTask):
         return kept
 
     def option(self, name: str, otherwise: str) -> str:
-        """An option of the command, which a task that is used from Python does not have."""
+        """The value of an option of the command, or `otherwise` if the task is used from Python."""
         try:
             return str(getattr(self.cfg, name))
         except OmegaConfBaseException:
@@ -94,11 +95,11 @@ class CheckedTranslationTask(TranslationTask):
     # ---- the state in a checkpoint ----------------------------------------------------------------------------------
 
     def state_dict(self) -> Dict[str, Any]:
-        """Digests of the dictionaries: the parameters of a model mean nothing with others."""
+        """The state with digests of the dictionaries, since a model can only be used with its own."""
         return {**super().state_dict(), DICTIONARIES: self._digests()}
 
     def load_state_dict(self, state_dict: Dict[str, Any]) -> None:
-        """UserError if the model was trained with other dictionaries.  Older checkpoints do not say."""
+        """UserError if the model was trained with other dictionaries.  Older checkpoints have no digests."""
         saved = state_dict.get(DICTIONARIES)
         for file, digest in self._digests().items():
             if isinstance(saved, dict) and saved.get(file, digest) != digest:

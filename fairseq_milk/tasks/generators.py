@@ -1,4 +1,4 @@
-"""The decoding half of the task: which generator fits the model and the options of `fairseq-generate`."""
+"""The decoding of the task: chooses the generator for the model and the options of `fairseq-generate`."""
 
 from argparse import Namespace
 from typing import Any, Callable, Dict, List, Optional
@@ -8,38 +8,41 @@ from omegaconf import open_dict
 from ..console.errors import UserError, require
 from ..generation import AlignedBeamSearch, DecodingOptions, SimultaneousGenerator, attention_of
 from ..generation.knobs import configure_head, decoding_options
+from ..models.base import SimultaneousModel
+from ..models.config import FLOAT32, PRODUCT_PRECISIONS
 
 OFFLINE_BEAM = 5  # fairseq's default; simultaneous models are greedy
-UNSET = 0  # a beam that the user has not given
+UNSET = 0  # the beam if the user has not given one
 SEARCHES = ("sampling", "constraints", "match_source_len", "no_repeat_ngram_size", "prefix_size", "lm_path")
 
 
 def in_training(args: Any) -> bool:
-    """Whether a generator is for --eval-bleu, which gives its options as a Namespace."""
+    """Whether a generator is for --eval-bleu, for which the options are a Namespace."""
     return isinstance(args, Namespace)
 
 
 def choose_generator(
     models: List[Any], args: Any, cfg: Any, dictionary: Any, beam_search: Callable[..., Any], extra: Dict[str, Any]
 ) -> Any:
-    """Ours where decoding is greedy; fairseq's beam search, which only an offline model can make, otherwise.
+    """Our generator if decoding is greedy, otherwise fairseq's beam search, which needs an offline model.
 
-    args: the options of the generation; cfg: those of the task.
-    beam_search, extra: what builds fairseq's own generator, and with which arguments.
+    args: the options of the generation.  cfg: the options of the task.
+    beam_search, extra: the function that builds fairseq's generator, and its keyword arguments.
     """
     attention = attention_of(models[0])
     configure_head(attention, cfg)
+    configure_precision(models, cfg.decode_precision)
     streaming = attention is not None and attention.streaming
     beam = 1 if streaming else OFFLINE_BEAM
     if not in_training(args):
         require(args.beam >= UNSET, "beam", args.beam, "must be at least 1")
         with open_dict(args):
-            args.print_step = True  # the delays, on fairseq's own step line
+            args.print_step = True  # prints the delays, as the steps of fairseq's output
             args.beam = args.beam or beam
     search = search_asked(models, args, beam)
     if streaming and search:
         raise UserError(search)
-    options = generation_options(args, cfg)  # refuses limits that fairseq would stumble over
+    options = generation_options(args, cfg)  # refuses limits with which fairseq would fail
     if search or attention is None:
         return beam_search(models, args, **_aligned(extra, args) if attention is not None else extra)
     return SimultaneousGenerator(
@@ -50,6 +53,17 @@ def choose_generator(
         length_penalty=getattr(args, "lenpen", 1),
         normalise=not getattr(args, "unnormalized", False),
     )
+
+
+def configure_precision(models: List[Any], precision: str) -> None:
+    require(
+        precision in PRODUCT_PRECISIONS, "decode_precision", precision, "must be " + " or ".join(PRODUCT_PRECISIONS)
+    )
+    for model in models:
+        if isinstance(model, SimultaneousModel):
+            model.decode_in(precision)
+        elif precision != FLOAT32:
+            raise UserError(f"--decode-precision {precision} is for models of fairseq_milk")
 
 
 def generation_options(args: Any, cfg: Any) -> DecodingOptions:
@@ -64,7 +78,7 @@ def generation_options(args: Any, cfg: Any) -> DecodingOptions:
 
 
 def _aligned(extra: Dict[str, Any], args: Any) -> Dict[str, Any]:
-    """With --print-alignment, a beam search that knows how our encoder pads."""
+    """The arguments, with --print-alignment for a beam search that knows the padding of our encoder."""
     if not getattr(args, "print_alignment", None):
         return extra
     options = {**(extra.get("extra_gen_cls_kwargs") or {}), "print_alignment": args.print_alignment}
@@ -72,7 +86,7 @@ def _aligned(extra: Dict[str, Any], args: Any) -> Dict[str, Any]:
 
 
 def search_asked(models: List[Any], args: Any, beam: int) -> Optional[str]:
-    """None if decoding is greedy, else why that will not do for a simultaneous model.  beam: if none is given."""
+    """None if decoding is greedy, else the reason why a simultaneous model cannot do it.  beam: the default."""
     if len(models) > 1:
         return "a simultaneous model cannot be decoded in an ensemble: give one checkpoint to --path"
     beam = getattr(args, "beam", beam)

@@ -1,4 +1,4 @@
-"""The recording half of the task: the sentences that `fairseq-generate` decodes, and what it leaves behind of them."""
+"""The recording of the task: collects the sentences that `fairseq-generate` decodes and writes their results."""
 
 import logging
 from dataclasses import fields
@@ -19,9 +19,9 @@ LIMITS = ("beam", "lenpen", "unkpen", "max_len_a", "max_len_b", "min_len")
 
 
 class Recording:
-    """One generation: its records, and when the last batch has been decoded its score.
+    """Records one generation and scores it when the last batch has been decoded.
 
-    cfg: of the task.  encoders: --bpe and --tokenizer, in the order in which `fairseq-generate` undoes them.
+    cfg: the options of the task.  encoders: --bpe and --tokenizer, in the order in which they are undone.
     """
 
     def __init__(self, cfg: Any, source_dictionary: Any, target_dictionary: Any) -> None:
@@ -31,9 +31,9 @@ class Recording:
         self.encoders: Dict[str, Any] = {"bpe": None, "tokenizer": None}
 
     def begin(self, attention: Any, args: Any) -> None:
-        """The generator has been built: what an earlier generation has left goes."""
+        """Called when the generator has been built; removes the results of an earlier generation."""
         names = [knob.name for knob in fields(DecodingKnobs) if not knob.name.startswith("_")]
-        options = {name: getattr(self.cfg, name) for name in names}
+        options = {name: getattr(self.cfg, name) for name in [*names, "decode_precision"]}
         options.update((name, getattr(args, name)) for name in LIMITS)
         mechanism = None if attention is None else name_of(attention)
         where = {"subset": self.cfg.gen_subset, "checkpoint": self.cfg.path}
@@ -43,15 +43,14 @@ class Recording:
             remove_old(self.cfg.results_path, self.cfg.gen_subset)
 
     def add(self, sample: Dict[str, Any], hypos: List[List[Dict[str, Any]]]) -> None:
-        """The best hypothesis of each sentence of a batch."""
+        """Record the best hypothesis of each sentence of a batch."""
         for row, index in enumerate(sample["id"].tolist()):
             self.recorder.add(self._record(index, row, sample, hypos[row][0]))
 
     def end(self) -> None:
-        """The last batch has been decoded.
+        """Called when the last batch has been decoded; writes and logs the score.
 
-        Our scorer prints the score itself, to the file of --results-path if there is one, but only where there are
-        references.
+        Our scorer prints the score itself, to the file of --results-path if there is one, but only with references.
         """
         if not self.recorder.records:
             return
@@ -77,7 +76,7 @@ class Recording:
         )
 
     def _text(self, tokens: torch.Tensor, escape_unk: bool = False) -> str:
-        """As `fairseq-generate` prints and scores it: --remove-bpe, --bpe and --tokenizer undone."""
+        """The text that `fairseq-generate` prints and scores: with --remove-bpe, --bpe and --tokenizer undone."""
         indices = utils.strip_pad(tokens, self.target.pad()).tolist()
         text: str = self.target.string(indices, self.cfg.post_process, escape_unk=escape_unk)
         for encoder in self.encoders.values():
@@ -96,7 +95,7 @@ def _rounded(attention: Optional[List[List[float]]]) -> Optional[List[List[float
 
 
 class Ending(CountingIterator):
-    """The batches of fairseq's iterator; calls `ended` when there is none left."""
+    """The batches of fairseq's iterator; calls `ended` after the last one."""
 
     def __init__(self, batches: Any, ended: Callable[[], None]) -> None:
         super().__init__(batches, total=len(batches))

@@ -1,6 +1,6 @@
 """`--task simultaneous_translation`: fairseq's `translation`, with a simultaneous generator and no sentence dropped.
 
-The task is what fairseq calls; `checked_data`, `generators` and `recording` do the work.
+This class is the interface to fairseq; `checked_data`, `generators` and `recording` implement it.
 """
 
 import logging
@@ -23,6 +23,7 @@ from ..generation.knobs import check_knobs
 from ..host.allowed_parts import require_our_model
 from ..host.command_line import replace_default, replace_invalid_input
 from ..host.rank_seed import seed_by_rank
+from ..models.config import FLOAT32
 from ..scoring.scorer import SimultaneousScorerConfig
 from .checked_data import CheckedTranslationTask
 from .generators import OFFLINE_BEAM, UNSET, choose_generator, in_training
@@ -30,13 +31,20 @@ from .recording import Ending, Recording
 
 logger = logging.getLogger(__name__)
 STDIN = "-"  # fairseq-interactive's --input by default
-FAIRSEQ_MULTIPLE = 8  # fairseq's default of --required-batch-size-multiple, which drops sentences
+FAIRSEQ_MULTIPLE = 8  # fairseq's default of --required-batch-size-multiple, with which sentences are dropped
 
 
 @dataclass
 class SimultaneousTranslationConfig(TranslationConfig, DecodingKnobs):
     write_attention: bool = field(
         default=False, metadata={"help": "with --results-path: write the soft attention to the JSON lines too"}
+    )
+    decode_precision: str = field(
+        default=FLOAT32,
+        metadata={
+            "help": "type of the matrix products in decoding, float32 or bf16: bfloat16 with sums in float32, faster "
+            "in batches if the processor has instructions for it, with other tokens in some sentences"
+        },
     )
     results_path: Optional[str] = II("common_eval.results_path")
     path: Optional[str] = II("common_eval.path")
@@ -50,17 +58,17 @@ class SimultaneousTranslationConfig(TranslationConfig, DecodingKnobs):
 @register_task("simultaneous_translation", dataclass=SimultaneousTranslationConfig)
 class SimultaneousTranslationTask(CheckedTranslationTask):
     cfg: SimultaneousTranslationConfig
-    learns_schedule = False  # the model that was built last has a learned head
+    learns_schedule = False  # whether the model that was built last has a learned head
 
-    recording: Optional[Recording] = None  # of what `fairseq-generate` is going to decode
+    recording: Optional[Recording] = None  # of the data set that `fairseq-generate` decodes
 
     @classmethod
     def add_args(cls, parser: Any) -> None:
-        """Also sets what the commands do by default.
+        """Add the options of the task, and change the defaults of some options of fairseq.
 
         `fairseq-generate`: our scorer; a beam that depends on the model (1 if it is simultaneous, else fairseq's 5);
-        and a length limit that grows with the source, which fairseq's fixed 200 tokens do not.  `fairseq-train`: no
-        multiple of eight sentences, unless it is asked for.
+        a length limit that grows with the source instead of fairseq's 200 tokens.  `fairseq-train`: batches need not
+        have a multiple of eight sentences.
         """
         super().add_args(parser)
         if replace_default(parser, "scoring", "bleu", "simultaneous"):
@@ -86,18 +94,21 @@ class SimultaneousTranslationTask(CheckedTranslationTask):
 
     def build_criterion(self, cfg: Any, *args: Any, **kwargs: Any) -> Any:
         refuse_independent_copies()
+        name = cfg if isinstance(cfg, str) else getattr(cfg, "_name", None)
+        if not name:
+            raise UserError("no criterion is named, neither by --criterion nor by the checkpoint that is validated")
         criterion = super().build_criterion(cfg, *args, **kwargs)
         if self.learns_schedule and not isinstance(criterion, LatencyAugmentedCriterion):
             logger.warning(
-                f"--criterion {cfg._name} has no latency term, so that nothing keeps the schedule from reading the "
-                f"whole source before it writes: use --criterion {LATENCY_AUGMENTED} with --latency-weight"
+                f"--criterion {name} has no latency term, so the schedule may learn to read the whole source "
+                f"before it writes: use --criterion {LATENCY_AUGMENTED} with --latency-weight"
             )
         return criterion
 
     def train_step(
         self, sample: Any, model: Any, criterion: Any, optimizer: Any, update_num: int, *args: Any, **kwargs: Any
     ) -> Any:
-        """A training that is run again although it has ended stays as it is; fairseq would make one update more."""
+        """End a training that has already reached --max-update; fairseq would make one more update."""
         if 0 < self.cfg.max_update <= update_num:
             logger.info(f"the training has ended before: {update_num} updates, --max-update {self.cfg.max_update}")
             raise SystemExit(0)
@@ -107,7 +118,7 @@ class SimultaneousTranslationTask(CheckedTranslationTask):
     # ---- decoding ---------------------------------------------------------------------------------------------------
 
     def get_batch_iterator(self, dataset: Any, *args: Any, **kwargs: Any) -> Any:
-        """The batches of the data set that is decoded tell the recording when there is none left."""
+        """fairseq's iterator; that of the decoded data set tells the recording when it has ended."""
         made_before = self.dataset_to_epoch_iter.get(dataset)
         iterator = super().get_batch_iterator(dataset, *args, **kwargs)
         if dataset is self.datasets.get(self.option("gen_subset", "test")):
@@ -137,9 +148,9 @@ class SimultaneousTranslationTask(CheckedTranslationTask):
         return generator
 
     def _require_text(self) -> None:
-        """`fairseq-interactive` would stop at the first line that is not UTF-8, after translating those before it.
+        """Check the input of `fairseq-interactive`, which stops at the first line that is not UTF-8.
 
-        A file is refused at the start; from a pipe the bytes are replaced, as in `fairseq-milk stream`.
+        A file is refused at the start; in standard input invalid bytes are replaced, as in `fairseq-milk stream`.
         """
         source = self.option("input", STDIN)
         if source == STDIN:
@@ -161,9 +172,9 @@ class SimultaneousTranslationTask(CheckedTranslationTask):
     def inference_step(
         self, generator: Any, models: List[Any], sample: Dict[str, Any], *args: Any, **kwargs: Any
     ) -> List[List[Dict[str, Any]]]:
-        """Every hypothesis gets its delays, and is recorded in a generation."""
+        """Decode a batch, add the delays to each hypothesis, and record it in a generation."""
         hypos: List[List[Dict[str, Any]]] = super().inference_step(generator, models, sample, *args, **kwargs)
-        if not hasattr(generator, "recording"):  # it scores references
+        if not hasattr(generator, "recording"):  # it only scores references
             return hypos
         src_tokens = sample["net_input"]["src_tokens"]
         for row, nbest in enumerate(hypos):
@@ -176,11 +187,11 @@ class SimultaneousTranslationTask(CheckedTranslationTask):
 
 
 def refuse_independent_copies() -> None:
-    """torchrun without --distributed-world-size would train unconnected copies and exit with success."""
+    """UserError if torchrun was used without --distributed-world-size: each process would train its own model."""
     launched = int(os.environ.get("WORLD_SIZE", "1"))
     connected = torch.distributed.is_available() and torch.distributed.is_initialized()
     if launched > 1 and not connected:
         raise UserError(
-            f"torchrun started {launched} processes but fairseq was told of one, so that each would train a model of "
-            f"its own: add --distributed-world-size {launched} (on CPU as in examples/README.md, 'data parallel')"
+            f"torchrun started {launched} processes but fairseq was told of one, so that each would train its own "
+            f"model: add --distributed-world-size {launched} (on CPU as in examples/README.md, 'data parallel')"
         )

@@ -1,1 +1,1 @@
-"""Text on its way into a model and out of it: subwords, tokenisers, dictionaries.  Needs neither torch nor fairseq."""
+"""Conversion between text and the tokens of a model: subwords, tokenisers, vocabularies.  Needs no torch or fairseq."""

@@ -1,10 +1,11 @@
-"""Tokenisers and subword models: a word of text to the tokens that a model was trained on, as a string with spaces.
+"""Tokenisers and subword models, which turn a word of text into tokens separated by spaces.
 
 Each is built from the content of its file, so that a file is read once.
 """
 
 import contextlib
 import io
+import threading
 from typing import Any, Dict, Protocol
 
 from ..console.errors import UserError, first_line
@@ -18,11 +19,11 @@ class Encoder(Protocol):
 
 class Tokenizer(Encoder, Protocol):
     def decode(self, text: str) -> str:
-        """The inverse of `encode`, as far as there is one."""
+        """The text of the tokens: the inverse of `encode`, as far as possible."""
 
 
 class BoundedCache(Dict[str, Any]):
-    """A dictionary that is emptied when it is full: a stream has any number of different words."""
+    """A dictionary that is cleared when it is full, because a stream has any number of different words."""
 
     room = 10_000
 
@@ -33,7 +34,7 @@ class BoundedCache(Dict[str, Any]):
 
 
 class SubwordNmt:
-    """BPE of subword-nmt, with bounded memory.  codes: the content of its file; name: for the error message."""
+    """BPE of subword-nmt, with bounded memory.  codes: the content of its file.  name: of the file, for errors."""
 
     def __init__(self, codes: str, name: str) -> None:
         from subword_nmt import apply_bpe
@@ -46,9 +47,11 @@ class SubwordNmt:
             reason = said.getvalue().split("\n")[0] or first_line(error)
             raise UserError(f"the file of BPE codes {name} cannot be used: {reason}") from error
         self.bpe.cache = BoundedCache()
+        self.lock = threading.Lock()  # subword_nmt looks a word up twice, and another thread may empty the cache
 
     def encode(self, text: str) -> str:
-        result: str = self.bpe.process_line(text)
+        with self.lock:
+            result: str = self.bpe.process_line(text)
         return result
 
 

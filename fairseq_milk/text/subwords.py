@@ -1,16 +1,16 @@
-"""How subwords make words: the marks of subword-nmt and sentencepiece."""
+"""Joining subwords to words by the markers of subword-nmt and sentencepiece."""
 
 from itertools import accumulate
 from typing import Iterable, List, Optional, Sequence
 
-BPE = "@@"  # subword-nmt: at the end of a subword that its word does not end with
-SENTENCEPIECE = "▁"  # sentencepiece: at the start of a piece that begins a word
+BPE = "@@"  # subword-nmt: at the end of every subword of a word except the last
+SENTENCEPIECE = "▁"  # sentencepiece: at the start of the first piece of a word
 
 
 def find_marker(sentences: Iterable[Sequence[str]]) -> Optional[str]:
-    """The mark of the subwords among these tokens, None if they are words.
+    """The subword marker of these tokens, None if they are words.
 
-    One odd word makes no subwords: of a text that has them, more than a token in a thousand is marked.
+    At most one marked token per thousand does not count as a marker.
     """
     bpe = pieces = total = 0
     for tokens in sentences:
@@ -23,9 +23,9 @@ def find_marker(sentences: Iterable[Sequence[str]]) -> Optional[str]:
 
 
 def word_starts(tokens: Sequence[str], marker: Optional[str]) -> List[bool]:
-    """Whether each subword begins a word, so that sum(word_starts(...)) counts the words.
+    """Whether each subword begins a word, so that sum(word_starts(...)) is the number of words.
 
-    A bare sentencepiece mark begins a word only if the next piece belongs to it.
+    A sentencepiece marker by itself begins a word only if the next piece continues it.
     """
     if marker is None:
         return [True] * len(tokens)
@@ -41,7 +41,7 @@ def word_starts(tokens: Sequence[str], marker: Optional[str]) -> List[bool]:
 
 
 def words_begun(tokens: Sequence[str], marker: Optional[str]) -> List[int]:
-    """[0, ..., W]: how many words the first d subwords belong to, for d = 0 .. len(tokens)."""
+    """The number of words to which the first d subwords belong, for d = 0 .. len(tokens)."""
     return [0, *accumulate(map(int, word_starts(tokens, marker)))]
 
 
@@ -52,7 +52,7 @@ def word_ends(tokens: Sequence[str], marker: Optional[str]) -> List[int]:
 
 
 def join_words(tokens: Sequence[str], marker: Optional[str]) -> str:
-    """The words as text, as fairseq's --remove-bpe makes it."""
+    """The text of the words, as with fairseq's --remove-bpe."""
     if marker == BPE:
         return (" ".join(tokens) + " ").replace(BPE + " ", "").rstrip()
     if marker == SENTENCEPIECE:

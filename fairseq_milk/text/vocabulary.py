@@ -1,12 +1,12 @@
-"""The tokens of one side by number, as fairseq's `Dictionary` numbers them."""
+"""The vocabulary of one language, numbered like fairseq's `Dictionary`."""
 
 from typing import Dict, List, Sequence
 
-SPECIAL = ("<s>", "<pad>", "</s>", "<unk>")  # the first four of every dictionary of fairseq
+SPECIAL = ("<s>", "<pad>", "</s>", "<unk>")  # the first four symbols of every fairseq dictionary
 
 
 class Vocabulary:
-    """symbols: all of them, the four special ones first.
+    """symbols: all symbols, beginning with the four special ones.
 
     >>> words = Vocabulary([*SPECIAL, "Haus", "Hund"])
     >>> words.index("Hund"), words.index("Katze"), words[4]

@@ -1,6 +1,6 @@
-"""Words in, words out: online BPE and tokenisation on the way in, whole words, detokenised, on the way out.
+"""From source words to tokens, and from target tokens to words, one at a time.
 
-A dictionary is fairseq's, or anything else with `symbols`, `index`, `eos`, `unk` and `nspecial`, such as `Vocabulary`.
+A dictionary is fairseq's, or another object with `symbols`, `index`, `eos`, `unk` and `nspecial`, such as `Vocabulary`.
 """
 
 import copy
@@ -9,21 +9,21 @@ from typing import Any, List, Optional
 from .encoders import Encoder, Tokenizer
 from .subwords import BPE, SENTENCEPIECE, find_marker, join_words
 
-GLUE = "@-@"  # Moses' hyphen within a word: joined to the words on both sides
+GLUE = "@-@"  # Moses' token for a hyphen within a word, which is joined to both sides
 
 
 class SourceWords:
-    """The tokens of a word of raw text, each word by itself, since what comes next has not been said yet.
+    """Converts a word of raw text to tokens without knowing the next word.
 
-    BPE never looks beyond a word.  Moses does: it leaves a full stop on an unknown abbreviation that is followed by a
-    lower-case word, and splits it off here.
+    BPE does not depend on the next word.  Moses does: in a whole sentence it leaves the full stop on an unknown
+    abbreviation that is followed by a lower-case word; here it is split off.
     """
 
     def __init__(self, dictionary: Any, bpe: Optional[Encoder] = None, tokenizer: Optional[Tokenizer] = None) -> None:
         self.dictionary, self.bpe, self.tokenizer = dictionary, bpe, tokenizer
 
     def tokens(self, word: str) -> List[int]:
-        """Words that look like <s>, </s> or <pad> are unknown, not commands."""
+        """The tokens of a word.  Words that look like <s>, </s> or <pad> become UNK."""
         for encoder in (self.tokenizer, self.bpe):
             if encoder is not None:
                 word = encoder.encode(word)
@@ -32,7 +32,7 @@ class SourceWords:
 
 
 class TargetText:
-    """The text of one sentence as it grows, token by token.  A subword waits until its word is complete."""
+    """Builds the text of one sentence token by token.  Subwords are kept back until their word is complete."""
 
     def __init__(self, dictionary: Any, tokenizer: Optional[Tokenizer] = None, marker: Optional[str] = None) -> None:
         self.dictionary, self.tokenizer = dictionary, tokenizer
@@ -40,21 +40,21 @@ class TargetText:
         self._clear()
 
     def begin(self) -> "TargetText":
-        """The empty text of another sentence in the same language; sentences translated at once share nothing."""
+        """An empty text for another sentence in the same language, independent of this one."""
         fresh = copy.copy(self)
         fresh._clear()
         return fresh
 
     def _clear(self) -> None:
-        self.subwords: List[str] = []  # of the word under construction
-        self.words: List[str] = []  # of the sentence, where a detokeniser has to see them again
+        self.subwords: List[str] = []  # of the incomplete word
+        self.words: List[str] = []  # of the sentence, for the detokeniser
         self.text = ""
         self.begun = False
 
     def add(self, token: int) -> str:
-        """What this token adds to the text, with the space in front of it; often nothing."""
+        """The text that this token completes, with the space before it; empty if its word is not complete."""
         subword = self.dictionary[token]
-        if self.marker == SENTENCEPIECE:  # a piece says where a word begins, not where it ends
+        if self.marker == SENTENCEPIECE:  # a piece marks the beginning of a word, not its end
             text = self.finish() if subword.startswith(SENTENCEPIECE) else ""
             self.subwords.append(subword)
             return text
@@ -62,7 +62,7 @@ class TargetText:
         return "" if self.marker == BPE and subword.endswith(BPE) else self._release()
 
     def finish(self) -> str:
-        """What was kept back."""
+        """The text that was kept back, at the end of the sentence."""
         text = self._release() if self.subwords else ""
         if self.words[-1:] == [GLUE]:
             text += self._detokenise()
@@ -78,7 +78,7 @@ class TargetText:
         return "" if self.words[-1:] == [GLUE] else self._detokenise()
 
     def _detokenise(self) -> str:
-        """The difference to the text before.  Should the detokeniser change what is out already, it stays as it is."""
+        """The text added since the last call.  If the detokeniser changes earlier text, the last word."""
         assert self.tokenizer is not None
         text = self.tokenizer.decode(" ".join(self.words))
         before, self.text = self.text, text

@@ -1,7 +1,7 @@
 // A WebSocket that comes back by itself. It holds no sentence: whoever listens sends again what is needed after "hello".
 
 const FIRST_PAUSE = 500, LONGEST_PAUSE = 8000; // milliseconds between attempts
-const IDLE = 4000; // close code of the server, see docs/serve.md
+const IDLE = 4000; // close code of the server, see docs/reference/serve.md
 
 export class Connection extends EventTarget {
   #socket = null;

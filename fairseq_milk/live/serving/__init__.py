@@ -1,5 +1,5 @@
-"""`fairseq-milk serve`: translators behind a WebSocket, and the page that uses it.
+"""`fairseq-milk serve`: a WebSocket for translators, and a web page that uses it.
 
-Needs starlette, uvicorn and websockets (`pip install fairseq-milk[serve]`), which nothing else of `live` does.
-docs/serve.md describes the protocol for other clients.
+Only this package needs starlette, uvicorn and websockets (`pip install fairseq-milk[serve]`).
+docs/reference/serve.md describes the protocol for other clients.
 """

@@ -1,7 +1,6 @@
 """The application: the page at /, the WebSocket at /api/session, and /api/health for a proxy."""
 
 import asyncio
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import AsyncIterator, Mapping, NamedTuple, Sequence
@@ -17,6 +16,7 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
+from ..rounds import Rounds
 from ..translator import Translator
 from . import messages
 from .conversation import Conversation
@@ -36,13 +36,13 @@ HEADERS = {
 
 
 class Access(NamedTuple):
-    """hosts: names under which the server may be addressed ('*': any).  origins: of pages other than its own."""
+    """hosts: allowed names of the server ('*': any).  origins: allowed origins of other pages."""
 
     hosts: Sequence[str] = ("*",)
     origins: Sequence[str] = ()
 
     def allows(self, socket: WebSocket) -> bool:
-        """A browser says which page opens the connection; other programs do not, and need no permission."""
+        """Whether a connection is allowed.  Only browsers send an origin; other programs need no permission."""
         origin = socket.headers.get("origin")
         if origin is None or origin in self.origins:
             return True
@@ -59,15 +59,15 @@ def build_app(
     examples: Sequence[str] = (),
     threads: int = 2,
 ) -> Starlette:
-    """models: by name, in the order of the page.  threads: that compute; one per core is best."""
-    pool, admission = ThreadPoolExecutor(threads, "translate"), Admission(limits)
+    """The application.  models: by name, in the order of the page.  threads: for translating; best one per core."""
+    rounds, admission = Rounds(threads), Admission(limits)
 
     async def session(socket: WebSocket) -> None:
         if not access.allows(socket):
-            await socket.close(POLICY_VIOLATION)  # before `accept`: the browser sees 403
+            await socket.close(POLICY_VIOLATION)  # before `accept`, which gives 403
             return
         await socket.accept()
-        conversation = Conversation(socket, models, limits, pool)
+        conversation = Conversation(socket, models, limits, rounds)
         try:
             with admission.place(socket.client.host if socket.client else ""):
                 await conversation.send(messages.hello(models, limits, examples))
@@ -75,7 +75,7 @@ def build_app(
         except NoPlaceError as full:
             await conversation.send(messages.error(str(full)))
             await socket.close(TRY_AGAIN_LATER)
-        except (WebSocketDisconnect, asyncio.CancelledError):  # the client has left, or the server ends
+        except (WebSocketDisconnect, asyncio.CancelledError):  # the client has disconnected, or the server stops
             pass
 
     async def health(request: Request) -> JSONResponse:
@@ -84,7 +84,7 @@ def build_app(
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
         yield
-        pool.shutdown(cancel_futures=True)
+        rounds.close()
 
     routes = [
         WebSocketRoute("/api/session", session),
@@ -96,7 +96,7 @@ def build_app(
 
 
 class FixedHeaders:
-    """HEADERS on every response."""
+    """Adds HEADERS to every response."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app

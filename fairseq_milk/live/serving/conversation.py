@@ -3,42 +3,67 @@
 import asyncio
 import json
 import logging
-from concurrent.futures import Executor
-from functools import partial
-from typing import Callable, Mapping, NamedTuple, Optional, TypeVar, Union
+from typing import List, Mapping, Optional, Sequence, Tuple, Union
 
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
+from ...generation.schedule import TokenSession, Written
+from ..knobs import Value
+from ..rounds import FailedError, Rounds, Step
 from ..session import Session
 from ..translator import Translator
 from . import messages
 from .limits import Limits
 
-IDLE = 4000  # close codes of our own; docs/serve.md has them all
+IDLE = 4000  # application close codes, documented in docs/reference/serve.md
 STALLED = 4001
-PAUSE = 0.2  # seconds that a refused message costs its sender
+PAUSE = 0.2  # seconds of delay after a refused message
 
 log = logging.getLogger(__name__)
-T = TypeVar("T")
 
 
-class Sentence(NamedTuple):
-    number: int
-    sessions: dict[str, Session]  # by model
+class Part:
+    """One model's part in a sentence.  Its session begins with the first word, in a thread that computes."""
+
+    def __init__(self, sentence: int, model: str, translator: Translator, knobs: Mapping[str, Value]) -> None:
+        self.sentence, self.model, self.translator, self.knobs = sentence, model, translator, knobs
+        self.session: Optional[Session] = None
+
+    def step(self, word: Optional[str]) -> Step[messages.Message]:
+        """One word, or the end of the source, to the answer."""
+
+        def begin() -> Tuple[TokenSession, Sequence[int]]:
+            if self.session is None:
+                self.session = self.translator.session(**self.knobs)
+            self.before = len(self.session.schedule)
+            return self.session.token_session, self.session.hear(word)
+
+        def finish(written: List[Written]) -> messages.Message:
+            assert self.session is not None
+            self.session.say(written)
+            return messages.answer(self.sentence, self.model, self.session, self.session.schedule[self.before :])
+
+        return Step(begin, finish)
+
+
+class Sentence:
+    def __init__(self, parts: Sequence[Part]) -> None:
+        self.parts = parts
+        self.words = 0
 
 
 class Conversation:
-    """Reads a message, answers it, reads the next: a client that sends faster than it is answered waits by itself.
+    """Reads a message, answers it, and reads the next, so that a client cannot send faster than it is answered.
 
-    Everything that computes runs in the pool, one word of one model at a time, so that the sessions take turns.
+    Translation runs in the rounds, one word at a time, so that connections take turns.
     """
 
-    def __init__(self, socket: WebSocket, models: Mapping[str, Translator], limits: Limits, pool: Executor) -> None:
-        self.socket, self.models, self.limits, self.pool = socket, models, limits, pool
+    def __init__(self, socket: WebSocket, models: Mapping[str, Translator], limits: Limits, rounds: Rounds) -> None:
+        self.socket, self.models, self.limits, self.rounds = socket, models, limits, rounds
         self.sentence: Optional[Sentence] = None
 
     async def run(self) -> None:
-        """Until the client leaves, or has been idle for too long."""
+        """Answer messages until the client disconnects, or has been idle for too long."""
         while True:
             try:
                 text = await asyncio.wait_for(self._receive(), self.limits.idle_seconds)
@@ -53,7 +78,7 @@ class Conversation:
                 await asyncio.sleep(PAUSE)
 
     async def send(self, message: messages.Message) -> None:
-        """WebSocketDisconnect if the client does not take it."""
+        """Send a message; WebSocketDisconnect if the client does not take it."""
         text = json.dumps(message, ensure_ascii=False)
         try:
             await asyncio.wait_for(self.socket.send_text(text), self.limits.send_seconds)
@@ -68,7 +93,9 @@ class Conversation:
 
     async def _answer(self, message: Union[messages.Begin, messages.Push, messages.End]) -> None:
         if isinstance(message, messages.Begin):
-            self.sentence = await self._compute(partial(self._begin, message))
+            names = message.models
+            parts = [Part(message.sentence, name, self.models[name], message.knobs[name]) for name in names]
+            self.sentence = Sentence(parts)
             return
         if self.sentence is None:
             raise messages.RefusedError("there is no sentence: send 'begin' first")
@@ -77,43 +104,22 @@ class Conversation:
             self.sentence = None
             return
         for word in message.words:
+            if self.sentence.words >= self.limits.words:
+                raise messages.RefusedError(f"a sentence may have at most {self.limits.words} words")
             await self._step(self.sentence, word)
-
-    def _begin(self, begin: messages.Begin) -> Sentence:
-        sessions = {name: self.models[name].session(**begin.knobs[name]) for name in begin.models}
-        return Sentence(begin.sentence, sessions)
+            self.sentence.words += 1
 
     async def _step(self, sentence: Sentence, word: Optional[str]) -> None:
-        """One word, or the end, through all models at once; each answer is sent as soon as it is there."""
-        if word is not None and any(session.words >= self.limits.words for session in sentence.sessions.values()):
-            raise messages.RefusedError(f"a sentence may have at most {self.limits.words} words")
-        steps = [
-            asyncio.ensure_future(self._compute(partial(_step, sentence.number, name, session, word)))
-            for name, session in sentence.sessions.items()
-        ]
+        """Process one word, or the end, with all models in parallel; each answer is sent as soon as it is ready.
+
+        A failure is logged and becomes a RefusedError; other sessions are not affected.
+        """
+        steps = [asyncio.wrap_future(self.rounds.submit(part.step(word))) for part in sentence.parts]
         try:
-            for step in asyncio.as_completed(steps):
+            for step in asyncio.as_completed(steps) if len(steps) > 1 else steps:
                 await self.send(await step)
+        except FailedError as failed:
+            log.error("a session failed", exc_info=failed.__cause__)
+            raise messages.RefusedError(f"the model failed: {failed}") from failed
         finally:
             await asyncio.gather(*steps, return_exceptions=True)  # a session is used by one thread at a time
-
-    async def _compute(self, function: Callable[[], T]) -> T:
-        """In the pool.  RefusedError, and a line in the log, if it fails: the other sessions go on."""
-
-        def guarded() -> Union[T, messages.RefusedError]:
-            try:
-                return function()
-            except BaseException as error:  # a UserError is a SystemExit, which would end the server
-                log.exception("a session failed")
-                return messages.RefusedError(f"the model failed: {type(error).__name__}")
-
-        result = await asyncio.get_running_loop().run_in_executor(self.pool, guarded)
-        if isinstance(result, messages.RefusedError):
-            raise result
-        return result
-
-
-def _step(number: int, name: str, session: Session, word: Optional[str]) -> messages.Message:
-    before = len(session.schedule)
-    session.end() if word is None else session.push(word)
-    return messages.answer(number, name, session, session.schedule[before:])

@@ -1,4 +1,4 @@
-"""What one client may use, and how many clients there may be."""
+"""Limits of a client, and of the number of clients."""
 
 from collections import Counter
 from contextlib import contextmanager
@@ -6,26 +6,26 @@ from typing import Iterator, NamedTuple
 
 
 class Limits(NamedTuple):
-    """With these a client cannot take memory or computing time that others need."""
+    """Limits that keep a client from using memory or computing time that others need."""
 
-    sessions: int = 256  # connections at once
-    sessions_per_client: int = 32  # of them from one address
-    idle_seconds: float = 300.0  # without a message, after which a connection is closed
-    send_seconds: float = 30.0  # for a client to take an answer, after which its connection is closed
-    message_bytes: int = 8192  # a larger message closes the connection
-    words: int = 200  # per sentence
-    letters: int = 60  # per word
+    sessions: int = 256  # number of connections
+    sessions_per_client: int = 32  # number of connections from one address
+    idle_seconds: float = 300.0  # seconds without a message after which a connection is closed
+    send_seconds: float = 30.0  # seconds within which a client must take an answer
+    message_bytes: int = 8192  # bytes in a message; a larger one closes the connection
+    words: int = 200  # words per sentence
+    letters: int = 60  # letters per word
 
 
 DEFAULTS = Limits()
 
 
 class NoPlaceError(Exception):
-    """One sentence: there is no place for this connection."""
+    """There is no place for this connection."""
 
 
 class Admission:
-    """Counts the connections.  Used from the event loop only."""
+    """Counts connections.  Used in the event loop only."""
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
@@ -37,7 +37,7 @@ class Admission:
 
     @contextmanager
     def place(self, client: str) -> Iterator[None]:
-        """Holds a place for the duration of the block; NoPlaceError if there is none."""
+        """Reserve a place during the block; NoPlaceError if there is none."""
         if self.sessions >= self.limits.sessions:
             raise NoPlaceError(f"all {self.limits.sessions} sessions are in use: try again later")
         if self.by_client[client] >= self.limits.sessions_per_client:

@@ -1,4 +1,7 @@
-"""The messages of the protocol: those of a client, checked, and those of the server.  docs/serve.md describes them."""
+"""Parses the messages of clients and builds those of the server.
+
+docs/reference/serve.md describes them.
+"""
 
 import json
 from typing import Any, Mapping, NamedTuple, Sequence, Union
@@ -9,16 +12,16 @@ from ..session import Event, Session
 from ..translator import Translator
 from .limits import Limits
 
-FIXED_KNOBS = ("max_len_a", "max_len_b")  # limits of the computing time of a sentence: not for a client to choose
+FIXED_KNOBS = ("max_len_a", "max_len_b")  # knobs that bound the computing time of a sentence, which clients cannot set
 Message = dict[str, Any]
 
 
 class RefusedError(Exception):
-    """One sentence: a message that is not understood, or asks for too much."""
+    """A message is invalid or exceeds a limit."""
 
 
 class Begin(NamedTuple):
-    """A new sentence.  sentence: the client's number for it, which comes back with every answer."""
+    """A new sentence.  sentence: the client's number for it, which is sent back with every answer."""
 
     sentence: int
     models: tuple[str, ...]
@@ -34,7 +37,7 @@ class End(NamedTuple):
 
 
 def parse(text: str, models: Mapping[str, Translator], limits: Limits) -> Union[Begin, Push, End]:
-    """A client's message; RefusedError if it is none."""
+    """Parse the message of a client; RefusedError if it is invalid."""
     try:
         message = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -67,7 +70,7 @@ def _begin(message: Message, models: Mapping[str, Translator]) -> Begin:
 
 
 def _values(translator: Translator, changes: Mapping[str, Any]) -> dict[str, Value]:
-    """The knobs within the ranges that `hello` gives."""
+    """The checked values of the knobs, within the ranges that `hello` gives."""
     offered, values = offered_knobs(translator), {}
     for name, value in changes.items():
         if name not in offered:
@@ -99,7 +102,7 @@ def _quoted(name: str) -> str:
 
 
 def offered_knobs(translator: Translator) -> dict[str, Knob]:
-    """Those that a client may change."""
+    """The knobs that a client may set."""
     return {name: knob for name, knob in translator.knobs.items() if name not in FIXED_KNOBS}
 
 
@@ -107,7 +110,7 @@ def offered_knobs(translator: Translator) -> dict[str, Knob]:
 
 
 def hello(models: Mapping[str, Translator], limits: Limits, examples: Sequence[str]) -> Message:
-    """The first message of every connection: what there is to use."""
+    """The first message of every connection: models, knobs and limits."""
     return {
         "type": "hello",
         "version": __version__,
@@ -129,8 +132,8 @@ def _description(name: str, translator: Translator) -> Message:
 
 
 def answer(sentence: int, model: str, session: Session, events: Sequence[Event]) -> Message:
-    """What a model did with a word, or with the end of the source.  events: the new ones of its schedule."""
-    latency = session.translation().latency
+    """The answer of a model to a word, or to the end of the source.  events: the new ones of its schedule."""
+    latency = session.latency
     return {
         "type": "answer",
         "sentence": sentence,

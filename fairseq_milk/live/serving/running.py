@@ -1,4 +1,4 @@
-"""From addresses and options to a running server."""
+"""Runs the server."""
 
 import ipaddress
 import signal
@@ -17,9 +17,9 @@ LOCAL_NAMES = ("localhost", "127.0.0.1", "::1", "[::1]")
 
 
 class Address(NamedTuple):
-    """host, port: where to listen.  origins: under which the page is reached through a proxy, if there is one.
+    """host, port: where to listen.  origins: addresses of the page behind a proxy, if there is one.
 
-    proxy: the address of that proxy, which is then believed when it says where a client comes from.
+    proxy: the address of that proxy, whose X-Forwarded-For header is then trusted.
     """
 
     host: str = "127.0.0.1"
@@ -29,14 +29,14 @@ class Address(NamedTuple):
 
     @property
     def local(self) -> bool:
-        """Only this machine can reach it."""
+        """Whether only this machine can reach the server."""
         try:
             return self.host == "localhost" or ipaddress.ip_address(self.host).is_loopback
         except ValueError:
             return False
 
     def access(self) -> Access:
-        """A server for this machine answers to its own names only: a page elsewhere cannot reach it by another name."""
+        """A local server answers only to local names, so that other pages cannot reach it under their own name."""
         parts = [urlsplit(origin) for origin in self.origins]
         for origin, (scheme, netloc, *rest) in zip(self.origins, parts):
             if scheme not in ("http", "https") or not netloc or any(rest):
@@ -45,7 +45,7 @@ class Address(NamedTuple):
         return Access([*LOCAL_NAMES, self.host, *named] if self.local or named else ["*"], self.origins)
 
     def listen(self) -> socket.socket:
-        """UserError if it cannot be had."""
+        """The listening socket; UserError if the address is not available."""
         family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
         try:
             return socket.create_server((self.host, self.port), family=family, backlog=1024)
@@ -60,11 +60,11 @@ def url_of(listening: socket.socket) -> str:
 
 
 def run(app: Starlette, address: Address, limits: Limits, ready: Callable[[str], None]) -> int:
-    """Until SIGTERM (0) or Ctrl-C (KeyboardInterrupt).  ready: is told the URL once connections are taken."""
+    """Run until SIGTERM (returns 0) or Ctrl-C (KeyboardInterrupt).  ready: called with the URL when it accepts."""
     listening = address.listen()
     server = uvicorn.Server(configuration(app, address, limits))
     ready(url_of(listening))
-    before = signal.signal(signal.SIGTERM, lambda number, frame: None)  # uvicorn raises it again when it has ended
+    before = signal.signal(signal.SIGTERM, lambda number, frame: None)  # uvicorn raises it again after it has stopped
     try:
         server.run(sockets=[listening])
     finally:

@@ -1,0 +1,108 @@
+"""Scaled dot products of several heads (Vaswani et al. 2017): energies, and the values that are looked at."""
+
+import math
+from typing import Optional
+
+import torch
+from torch import Tensor, nn
+
+from ..functional.heads import join_heads, split_heads
+from ..functional.product import ProductPrecision
+from .energy import Energy, HeadWeights, Weights
+
+
+class HeadProjections(nn.Module):
+    """Matrices from features to H heads of size d, side by side."""
+
+    def __init__(self, heads: int, products: Optional[ProductPrecision]) -> None:
+        super().__init__()
+        self.heads, self.products = heads, products or ProductPrecision()
+
+    def to_heads(self, x: Tensor, w: Tensor) -> Tensor:
+        """(B, T, D) -> (B, H, T, d), or (B, D) -> (B, H, d).  w: (D, H d)."""
+        return split_heads(self.products.linear(x, w.t()), self.heads)
+
+
+class DotProductEnergy(HeadProjections, Energy):
+    """u_hj = (W_q s)_h . (W_s h_j)_h / sqrt(d) for each of H heads of size d."""
+
+    def __init__(
+        self,
+        query_dim: int,
+        memory_dim: int,
+        energy_dim: int,
+        heads: int,
+        products: Optional[ProductPrecision] = None,
+    ) -> None:
+        super().__init__(heads, products)
+        self.w_s, self.w_q = matrix(memory_dim, energy_dim), matrix(query_dim, energy_dim)
+
+    def project(self, h: Tensor) -> Tensor:
+        """(B, J, memory_dim) -> (B, H, J, d), or (B, memory_dim) -> (B, H, d)."""
+        return self.to_heads(h, self.w_s)
+
+    def query(self, s: Tensor) -> Tensor:
+        """(B, I, query_dim) -> (B, H, I, d), or (B, query_dim) -> (B, H, d)."""
+        return self.to_heads(s, self.w_q)
+
+    def weights(self, keys: Tensor) -> Weights:
+        return None
+
+    def forward(self, keys: Tensor, query: Tensor, weights: Weights) -> Tensor:
+        """keys: (B, H, J, d), query: (B, H, I, d) -> (B, H, I, J); query: (B, H, d) -> (B, H, J)."""
+        one = query.dim() < keys.dim()
+        products = torch.matmul(query.unsqueeze(-2) if one else query, keys.transpose(-1, -2))
+        energy = products / math.sqrt(query.size(-1))
+        if weights is not None:
+            assert isinstance(weights, HeadWeights)
+            energy = weights.g * energy + weights.r
+        return energy.squeeze(-2) if one else energy
+
+
+class MonotonicDotProductEnergy(DotProductEnergy):
+    """e_hj = g_h (W_q s)_h . (W_s h_j)_h / sqrt(d) + r_h.
+
+    g starts at 1 / sqrt(d), so that at first the head neither stops nor waits for what it reads: a head that decides
+    before the rest of the model can translate settles where a guess is good enough.  g and r are stored divided by
+    `pace`, as in `MonotonicEnergy`.
+    """
+
+    def __init__(
+        self,
+        query_dim: int,
+        memory_dim: int,
+        energy_dim: int,
+        heads: int,
+        bias: float,
+        pace: float,
+        products: Optional[ProductPrecision] = None,
+    ) -> None:
+        super().__init__(query_dim, memory_dim, energy_dim, heads, products)
+        self.pace = pace
+        self.g = nn.Parameter(torch.full((heads,), math.sqrt(heads / energy_dim) / pace))
+        self.r = nn.Parameter(torch.full((heads,), float(bias) / pace))
+
+    def weights(self, keys: Tensor) -> HeadWeights:
+        return HeadWeights((self.pace * self.g).view(-1, 1, 1), (self.pace * self.r).view(-1, 1, 1))
+
+
+class Values(HeadProjections):
+    """What each of H heads looks at, W_v h, and what becomes of what they have seen, W_o c."""
+
+    def __init__(
+        self, query_dim: int, memory_dim: int, energy_dim: int, heads: int, products: Optional[ProductPrecision] = None
+    ) -> None:
+        super().__init__(heads, products)
+        self.w_v, self.w_o = matrix(memory_dim, energy_dim), matrix(energy_dim, query_dim)
+
+    def project(self, h: Tensor) -> Tensor:
+        """(B, J, memory_dim) -> (B, H, J, d), or (B, memory_dim) -> (B, H, d)."""
+        return self.to_heads(h, self.w_v)
+
+    def join(self, c: Tensor) -> Tensor:
+        """(B, H, I, d) -> (B, I, query_dim), or (B, H, d) -> (B, query_dim)."""
+        return self.products.linear(join_heads(c), self.w_o.t())
+
+
+def matrix(inputs: int, outputs: int) -> nn.Parameter:
+    return nn.Parameter(nn.init.xavier_uniform_(torch.empty(inputs, outputs)))
