@@ -6,6 +6,7 @@ from pathlib import Path
 from setuptools import find_packages, setup
 
 ROOT = Path(__file__).resolve().parent
+PYTHONS = ("3.10", "3.11", "3.12")
 LIVE = ["subword-nmt", "sacremoses", "sentencepiece", "prompt_toolkit>=3"]  # text of exported models, and a terminal
 TRAIN = [
     # Both give the import package `fairseq`; the first cannot be imported on Python 3.11 and later.
@@ -48,6 +49,24 @@ setup(
     long_description_content_type="text/markdown",
     author="fairseq_milk contributors",
     license="MIT",
+    license_files=["LICENSE"],
+    keywords=["simultaneous translation", "monotonic attention", "MILk", "fairseq"],
+    project_urls={
+        "Paper": "https://aclanthology.org/P19-1126/",
+        "fairseq": "https://github.com/facebookresearch/fairseq",
+    },
+    classifiers=[
+        "Development Status :: 4 - Beta",
+        "Environment :: Console",
+        "Intended Audience :: Science/Research",
+        "License :: OSI Approved :: MIT License",
+        "Operating System :: POSIX",
+        "Programming Language :: Python :: 3 :: Only",
+        *(f"Programming Language :: Python :: {version}" for version in PYTHONS),
+        "Topic :: Scientific/Engineering :: Artificial Intelligence",
+        "Topic :: Text Processing :: Linguistic",
+        "Typing :: Typed",
+    ],
     packages=find_packages(include=["fairseq_milk", "fairseq_milk.*"]),
     package_data={"fairseq_milk": ["py.typed", "analysis/templates/*", "live/page/*"]},
     zip_safe=False,
@@ -58,6 +77,7 @@ setup(
         "train": TRAIN,
         "europarl": ["sentence-splitter", "HanTa", "eflomal"],  # examples/europarl_de_en
         "simuleval": ["SimulEval==1.1.4"],
+        "docs": ["mkdocs-material==9.8.1", "latex2mathml==3.81.1"],  # scripts/docs.sh
         "serve": SERVE,
         "test": [*TEST, "sentence-splitter", *SERVE],
     },

@@ -1,8 +1,8 @@
-"""The import graph of the packages of fairseq_milk, computed from the sources.
+"""Computes the import graph of the packages of fairseq_milk from the sources.
 
     python scripts/import_graph.py            one line per package, with the packages that it imports
     python scripts/import_graph.py --mermaid  the same as a diagram
-    python scripts/import_graph.py --record   the diagram of docs/architecture.md is replaced by this one
+    python scripts/import_graph.py --record   writes the diagram to docs/explanation/architecture.md
 
 A package may import those of the rows of `LAYERS` above its own.  `console`, `host` and `text` serve everything above
 the mathematics and import none of it.
@@ -15,7 +15,7 @@ from typing import Dict, Iterator, List, Set, Tuple
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "fairseq_milk"
-PAGE = ROOT / "docs" / "architecture.md"
+PAGE = ROOT / "docs" / "explanation" / "architecture.md"
 
 LAYERS: Tuple[Tuple[str, ...], ...] = (
     ("functional",),
@@ -35,7 +35,7 @@ SERVICES = {"console": (), "host": ("console",), "text": ("console",)}  # with w
 
 
 def import_graph(package: Path = PACKAGE) -> Dict[str, Set[str]]:
-    """For each subpackage, the other subpackages that its modules import, wherever in the module that stands."""
+    """For each subpackage, the other subpackages that its modules import, also inside functions."""
     graph = {folder.parent.name: set() for folder in package.glob("*/__init__.py")}  # type: Dict[str, Set[str]]
     for name, imported in graph.items():
         for path in (package / name).rglob("*.py"):
@@ -45,7 +45,7 @@ def import_graph(package: Path = PACKAGE) -> Dict[str, Set[str]]:
 
 
 def _imports(path: Path, package: Path) -> Iterator[str]:
-    """The first part, below the package, of every name that a module imports."""
+    """The subpackage of every name that a module imports."""
     inside = path.relative_to(package.parent).parts[:-1]
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom):
@@ -63,7 +63,7 @@ def _imports(path: Path, package: Path) -> Iterator[str]:
 
 
 def allowed(package: str) -> Set[str]:
-    """What a package may import by DESIGN section 2."""
+    """The packages that a package may import."""
     if package in SERVICES:
         return set(SERVICES[package])
     row = next(row for row, layer in enumerate(LAYERS) if package in layer)
@@ -72,7 +72,7 @@ def allowed(package: str) -> Set[str]:
 
 
 def violations(graph: Dict[str, Set[str]]) -> List[str]:
-    """The arrows that are not allowed, as 'generation -> cli', and the packages that have no layer."""
+    """The imports that are not allowed, like 'generation -> cli', and the packages without a layer."""
     known = {name for layer in LAYERS for name in layer} | set(SERVICES)
     unknown = [f"{name} has no layer" for name in sorted(set(graph) - known)]
     return unknown + [
@@ -111,7 +111,7 @@ def _reachable(graph: Dict[str, Set[str]], name: str) -> Set[str]:
 
 
 def record(graph: Dict[str, Set[str]]) -> None:
-    """Replace the diagram of docs/architecture.md."""
+    """Replace the diagram of docs/explanation/architecture.md."""
     page = PAGE.read_text(encoding="utf-8")
     before, start, rest = page.partition("```mermaid\n")
     PAGE.write_text(f"{before}{start}{mermaid(graph)}\n```{rest.partition('```')[2]}", encoding="utf-8")
@@ -120,7 +120,7 @@ def record(graph: Dict[str, Set[str]]) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description="The import graph of the packages of fairseq_milk.")
     parser.add_argument("--mermaid", action="store_true", help="as a Mermaid diagram")
-    parser.add_argument("--record", action="store_true", help="write the diagram to docs/architecture.md")
+    parser.add_argument("--record", action="store_true", help="write the diagram to docs/explanation/architecture.md")
     args = parser.parse_args()
     graph = import_graph()
     if args.record:

@@ -1,12 +1,13 @@
-"""Writes scripts/lock/*.txt: the versions in .venv and .venv-simuleval with the SHA-256 of their files on PyPI.
+"""Writes scripts/lock/*.txt: the versions in .venv and in the environments above it, with their SHA-256 on PyPI.
 
     LOCK=no scripts/setup.sh --simuleval    # the newest versions that scripts/constraints.txt allows
+    LOCK=no scripts/setup.sh --docs
     LOCK=no scripts/test.sh
     .venv/bin/python scripts/lock.py [--torch FILE.whl]
 
---torch: torch's build for CPUs, which is not on PyPI. Where pip finds it, set-up takes it (torch-cpu.txt), else PyPI's
-(torch.txt), whose CUDA libraries have their versions from torch's own metadata and no hash here.
-Of each version the source archive and the wheels for this Python and platform are listed, so the lock holds for these.
+--torch: torch's build for CPUs, which is not on PyPI. scripts/setup.sh installs it if pip finds it (torch-cpu.txt),
+else PyPI's build (torch.txt), whose CUDA libraries are installed in the versions of torch's metadata, without hashes.
+Each version is listed with its source archive and its wheels for this Python and platform; the lock is for these only.
 """
 
 import argparse
@@ -44,7 +45,7 @@ def installed(environment: str) -> Dict[str, Distribution]:
 
 
 def closure(names: Iterable[str], packages: Dict[str, Distribution]) -> Set[str]:
-    """These packages and all that they require, of those that are installed."""
+    """These packages and all installed packages that they require."""
     wanted, waiting = set(), list(names)
     while waiting:
         name = waiting.pop()
@@ -56,7 +57,7 @@ def closure(names: Iterable[str], packages: Dict[str, Distribution]) -> Set[str]
 
 
 def fits(filename: str, version: Version) -> bool:
-    """Whether it is a file of this version for this Python and platform."""
+    """Whether a file of PyPI is of this version and for this Python and platform."""
     try:
         if filename.endswith(".whl"):
             _, found, _, tags = parse_wheel_filename(filename)
@@ -105,7 +106,8 @@ def main() -> None:
     }
     for name, chosen in lists.items():
         write(name, (locked_from_pypi(package, packages[package]) for package in sorted(chosen)))
-    write("simuleval", (locked_from_pypi(*package) for package in installed(".venv-simuleval").items()))
+    for extra in ("simuleval", "docs"):
+        write(extra, (locked_from_pypi(*package) for package in installed(f".venv-{extra}").items()))
     if torch:
         digest = hashlib.sha256(torch.read_bytes()).hexdigest()
         write("torch-cpu", [locked("torch", parse_wheel_filename(torch.name)[1], [digest])])

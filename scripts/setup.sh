@@ -2,7 +2,8 @@
 # Makes .venv with everything that fairseq_milk, its tests and its examples need. Run again, it finishes at once.
 #
 #   scripts/setup.sh               .venv
-#   scripts/setup.sh --simuleval   also .venv-simuleval: .venv seen through, with SimulEval and its old pins on top
+#   scripts/setup.sh --simuleval   also .venv-simuleval: SimulEval and its older versions of packages, on top of .venv
+#   scripts/setup.sh --docs        also .venv-docs: .venv seen through, with what builds the documentation on top
 #
 #   PYTHON         the interpreter, 3.10 to 3.12 (default python3)
 #   TORCH_VERSION  another torch than the one in scripts/constraints.txt
@@ -24,9 +25,9 @@ die() {
   exit 1
 }
 
-# The stamp of an environment is `unfinished`, or `PLACE CONTENTS`: digests of where and for which Python it was made, and
-# of what was installed (`failed` if pip gave up: it is then added to). One that is unfinished was interrupted: it is made
-# anew. One without a stamp was made by someone else: it is added to, never removed.
+# The stamp of an environment is `unfinished`, or `PLACE CONTENTS`: digests of its path and Python, and of what was
+# installed (`failed` if pip failed: packages are then added to it). An unfinished environment was interrupted and is
+# made again. One without a stamp was made by someone else: packages are added to it, and it is never removed.
 stamp_of() { echo "$1/.setup-stamp"; }
 
 read_stamp() { cat "$(stamp_of "$1")" 2>/dev/null || true; }
@@ -50,7 +51,7 @@ check_python() {
     3.10 | 3.11 | 3.12) ;;
     *) die "'$python' is Python $version, and fairseq needs 3.10 to 3.12: set PYTHON to one of these." ;;
   esac
-  # In an activated environment python3 is that environment's, which could be the one that is made anew: take its maker.
+  # In an activated environment python3 belongs to it, and it could be the one that is replaced: use its base interpreter.
   python=$("$python" -c 'import sys; print(sys.executable if sys.prefix == sys.base_prefix else sys._base_executable)')
 }
 
@@ -167,37 +168,39 @@ set_up() {
   echo "$key" >"$(stamp_of .venv)"
 }
 
-set_up_simuleval() {
-  local key=$1 place=${1% *}
-  make_venv .venv-simuleval "$place" --without-pip
+# An environment that sees .venv through, with the packages of one extra of setup.py on top.
+set_up_above() {
+  local extra=$1 module=$2 key=$3 venv=.venv-$1 place=${3% *}
+  make_venv "$venv" "$place" --without-pip
   # Its own packages come first on the path, then those of .venv, pip among them, whose own .pth files are followed.
-  .venv-simuleval/bin/python - "$(.venv/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')" <<'PY'
+  "$venv/bin/python" - "$(.venv/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')" <<'PY'
 import pathlib, sys, sysconfig
 pth = pathlib.Path(sysconfig.get_path("purelib")) / "zz_fairseq_milk_venv.pth"
 pth.write_text("import site; site.addsitedir(%r)\n" % sys.argv[1])
 PY
   if lock_applies; then
-    step "SimulEval, as locked" pip_locked .venv-simuleval "$place" simuleval
+    step "$extra, as locked" pip_locked "$venv" "$place" "$extra"
   else
-    step "SimulEval" pip_install .venv-simuleval "$place" 'fairseq-milk[simuleval]'
+    step "$extra" pip_install "$venv" "$place" "fairseq-milk[$extra]"
   fi
-  step "does it import" .venv-simuleval/bin/python -W ignore -c 'import fairseq, simuleval'
-  echo "$key" >"$(stamp_of .venv-simuleval)"
+  step "does it import" "$venv/bin/python" -W ignore -c "import fairseq, $module"
+  echo "$key" >"$(stamp_of "$venv")"
 }
 
 main() {
-  local simuleval=false start=$SECONDS key
+  local extra="" module="" start=$SECONDS key
   case "$#:${1:-}" in
     0:) ;;
-    1:--simuleval) simuleval=true ;;
-    *) die "usage: scripts/setup.sh [--simuleval]" ;;
+    1:--simuleval) extra=simuleval module=simuleval ;;
+    1:--docs) extra=docs module=mkdocs ;;
+    *) die "usage: scripts/setup.sh [--simuleval | --docs]" ;;
   esac
   trap 'echo; echo "setup: interrupted; run it again to finish." >&2; exit 130' INT TERM
   check_python
   take_lock
   key=$(digest "$root" setup.py scripts/constraints.txt scripts/setup.sh scripts/lock/*.txt)
   [[ $(read_stamp .venv) == "$key" ]] || set_up "$key"
-  [[ $simuleval == false || $(read_stamp .venv-simuleval) == "$key" ]] || set_up_simuleval "$key"
+  [[ -z $extra || $(read_stamp ".venv-$extra") == "$key" ]] || set_up_above "$extra" "$module" "$key"
   echo "set up in $((SECONDS - start)) s: .venv/bin/python"
 }
 

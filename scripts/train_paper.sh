@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# MILk with the paper's hyper-parameters on one of its corpora; examples/wmt15_de_en/train.sh and its sister call it:
+# MILk with the paper's hyper-parameters on one of its corpora; examples/wmt15_de_en/train.sh and examples/wmt14_en_fr/train.sh call it:
 #
 #   scripts/train_paper.sh RECIPE SOURCE TARGET UPDATES INTERVAL [--dry-run] [fairseq-train's options]
 #
-#   UPDATES   at most, and INTERVAL of them between two validations and checkpoints
-#   DATA, SAVE, LATENCY_WEIGHT and the variables of scripts/train_nodes.sh: see there
+#   UPDATES   the largest number of updates     INTERVAL  updates between two validations and checkpoints
+#   DATA, SAVE, LATENCY_WEIGHT, HEAD: see examples/wmt15_de_en/train.sh; the others: scripts/train_nodes.sh
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 here=examples/$1 source=$2 target=$3 updates=$4 interval=$5
@@ -14,14 +14,24 @@ dry_run=()
 [[ ${1:-} == --dry-run ]] && dry_run=(--dry-run) && shift
 
 lambda=${LATENCY_WEIGHT:-0.2}
+head=() # the defaults: head and lambda begin after 0.3 of the training (docs/explanation/recipe.md)
+case ${HEAD:-waiting} in
+  waiting) ;;
+  literal) head=(--energy-bias -1 --head-after 0 --latency-after 0 --latency-ramp 0) ;;
+  *)
+    echo "train.sh: HEAD is '$HEAD': it must be waiting or literal" >&2
+    exit 2
+    ;;
+esac
 world=$((${NNODES:-1} * ${GPUS:-8}))
 if ((32 % world)); then
-  echo "train.sh: the paper's 32 replicas cannot be shared out over $world GPUs: NNODES x GPUS must divide 32" >&2
+  echo "train.sh: the paper's 32 replicas cannot be divided among $world GPUs: NNODES x GPUS must divide 32" >&2
   exit 2
 fi
 
-# Another system gets another folder: in this one its training would go on from MILk's checkpoints.
+# Another system gets its own folder: otherwise its training would continue from MILk's checkpoints.
 name=milk-$lambda
+[[ ${HEAD:-waiting} == literal ]] && name+=-literal
 for word in "$@"; do name+=_${word#--}; done
 
 paper=(
@@ -29,7 +39,7 @@ paper=(
   --dropout 0.2 --label-smoothing 0.1
   --batch-size 128 --update-freq "$((32 / world))"
 )
-authors=( # their configuration leaves out training pairs with more than 98 subwords; docs/cost.md has the memory
+authors=( # their configuration leaves out training pairs with more than 98 subwords; docs/explanation/cost.md has the memory
   --max-source-positions 98 --max-target-positions 98 --skip-invalid-size-inputs-valid-test
 )
 rnmt_plus=(
@@ -37,7 +47,7 @@ rnmt_plus=(
   --lr 1e-4 --lr-scheduler rnmt_plus --lr-replicas 32 --lr-warmup 500 --lr-decay-start 600000 --lr-decay-end 1200000
   --sentence-avg
 )
-ours=( # --grouped-shuffling: GPUs get batches of one length at a time, docs/cost.md
+ours=( # --grouped-shuffling: GPUs get batches of one length at a time, docs/explanation/cost.md
   --grouped-shuffling
   --max-update "$updates" --patience 20 --validate-interval-updates "$interval" --save-interval-updates "$interval"
   --keep-interval-updates 5 --no-epoch-checkpoints --log-format json --log-interval 100 --num-workers 2 --seed 1
@@ -46,4 +56,4 @@ ours=( # --grouped-shuffling: GPUs get batches of one length at a time, docs/cos
 scripts/train_nodes.sh "${dry_run[@]}" "${DATA:-$here/data/$source-$target/bin}" \
   --source-lang "$source" --target-lang "$target" --user-dir "$PWD/fairseq_milk" --task simultaneous_translation \
   --criterion latency_augmented_label_smoothed_cross_entropy --save-dir "${SAVE:-$here/checkpoints/${name//\//-}}" \
-  "${paper[@]}" "${authors[@]}" "${rnmt_plus[@]}" "${ours[@]}" "$@"
+  "${paper[@]}" "${head[@]}" "${authors[@]}" "${rnmt_plus[@]}" "${ours[@]}" "$@"

@@ -26,7 +26,7 @@ decoders = pytest.mark.parametrize("load", DECODERS.values(), ids=DECODERS)
 
 
 @decoders
-def test_a_half_is_refused(load: Any, plain: Plain, tmp_path: Path) -> None:
+def test_a_truncated_checkpoint_is_refused(load: Any, plain: Plain, tmp_path: Path) -> None:
     path, whole = tmp_path / "half.pt", plain.checkpoint.read_bytes()
     path.write_bytes(whole[: len(whole) // 2])
     refused(load, path, plain.bin, f"{path} is no checkpoint, or only a part of one")
@@ -57,7 +57,7 @@ def test_a_file_cut_anywhere(plain: Plain, tmp_path: Path) -> None:
         ({"model": {1: torch.zeros(1)}, "cfg": {}}, "it has no parameters"),
     ],
 )
-def test_a_file_of_torch_s_that_is_no_checkpoint(content: Any, words: str, plain: Plain, tmp_path: Path) -> None:
+def test_a_torch_file_that_is_not_a_checkpoint(content: Any, words: str, plain: Plain, tmp_path: Path) -> None:
     torch.save(content, tmp_path / "other.pt")
     for load in DECODERS.values():
         refused(
@@ -158,7 +158,7 @@ def test_options_that_fairseq_would_evaluate_are_not(load: Any, plain: Plain, tm
 
 
 @decoders
-def test_nor_if_an_old_checkpoint_says_two_things(load: Any, plain: Plain, tmp_path: Path) -> None:
+def test_contradictory_names_in_an_old_checkpoint_are_not_evaluated(load: Any, plain: Plain, tmp_path: Path) -> None:
     """fairseq builds what `arch` names, whatever `_name` says."""
     mark, state = tmp_path / "mark", torch.load(plain.checkpoint)
     task = dict(task="translation", data=str(plain.bin), source_lang="de", target_lang="en")
@@ -191,7 +191,7 @@ def lstm(plain: Plain, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @decoders
-def test_a_model_of_fairseq_s_own(load: Any, lstm: Path, plain: Plain) -> None:
+def test_a_model_of_fairseq(load: Any, lstm: Path, plain: Plain) -> None:
     refused(load, lstm, plain.bin, "'lstm' is not a model of fairseq_milk")
 
 
@@ -225,9 +225,7 @@ def test_a_checkpoint_of_another_fairseq(load: Any, plain: Plain, tmp_path: Path
     load(path, plain.bin)
     del state["optimizer_history"]
     torch.save(state, path)
-    refused(
-        load, path, plain.bin, f"{path} is not of a version of fairseq that this one can read: KeyError 'best_loss'"
-    )
+    refused(load, path, plain.bin, f"{path} is of a version of fairseq that this one cannot read: KeyError 'best_loss'")
 
 
 DAMAGE: Dict[str, Callable[[Dict[str, Any]], object]] = {
@@ -256,7 +254,7 @@ def test_a_damaged_checkpoint_is_named(change: Any, plain: Plain, tmp_path: Path
 
 
 @decoders
-def test_what_is_no_file(load: Any, plain: Plain, tmp_path: Path) -> None:
+def test_paths_that_are_not_files(load: Any, plain: Plain, tmp_path: Path) -> None:
     refused(load, tmp_path / "nowhere.pt", plain.bin, "there is no checkpoint|cannot be read: Model file not found")
     folder = "there is no checkpoint|cannot be read: Is a directory|is a folder, not a checkpoint|no model.json in it"
     refused(load, tmp_path, plain.bin, folder)

@@ -149,7 +149,7 @@ def test_interactive_refuses_a_file_that_is_no_text(plain: Plain, tmp_path: Path
         run("fairseq-interactive", *decoding(plain.bin, plain.checkpoint, "--input", tmp_path / "nowhere"))
 
 
-def test_interactive_replaces_what_is_no_text_in_a_pipe(plain: Plain) -> None:
+def test_interactive_replaces_invalid_utf8_from_a_pipe(plain: Plain) -> None:
     with subprocess.Popen(
         ["fairseq-interactive", *map(str, decoding(plain.bin, plain.checkpoint, "--max-len-b", 3))],
         stdin=subprocess.PIPE,
@@ -274,7 +274,7 @@ def test_damaged_data_is_named(damage: Any, name: str, plain: Plain, tmp_path: P
         (b"#version: x\na b\n", "invalid literal"),
     ],
 )
-def test_codes_that_are_none(
+def test_invalid_bpe_codes(
     codes: bytes,
     words: str,
     plain: Plain,

@@ -25,7 +25,7 @@ from benchmarks.harness import (
 from benchmarks.results import Results
 
 ROOT = Path(__file__).resolve().parents[2]
-COMMANDS = ("simuleval", "growth-ranks")  # these start fairseq and SimulEval several times: a minute each
+COMMANDS = ("simuleval", "growth-ranks", "session-token")  # these start fairseq or SimulEval several times
 QUICK = [row.name for row in benchmarks.ROWS if row.name not in COMMANDS]
 
 
@@ -160,7 +160,7 @@ def test_a_command_costs_what_more_sentences_add() -> None:
     )
 
 
-def test_words_a_second_are_those_of_the_log() -> None:
+def test_words_per_second_are_those_of_the_log() -> None:
     lines = [f'| INFO | train_inner | {{"epoch": 1, "wps": "{rate}"}}' for rate in (1, 20.5, 300)]
     assert growth.words_per_second("\n".join(lines)) == [1.0, 20.5, 300.0]
     with pytest.raises(NotMeasuredError, match="no words a second"):

@@ -98,7 +98,7 @@ def test_tables_are_told_apart_by_their_names(table: str, tmp_path: Path, capsys
     for inputs in ([table, table], [f"a={table}", f"a={table}"], [table, Path(table).with_suffix(".json")]):
         assert plot("plane", *inputs, "--out", tmp_path / "plane.svg") == 2
         (line,) = capsys.readouterr().err.splitlines()
-        assert re.search("soft with seed 1 is there twice, in .*results.csv and .*results", line)
+        assert re.search("soft with seed 1 appears twice, in .*results.csv and .*results", line)
 
 
 def test_other_seeds_of_another_table_are_seeds(table: str, tmp_path: Path) -> None:
@@ -233,7 +233,7 @@ def test_schedule_of_chosen_systems(table: str, tmp_path: Path) -> None:
         (["delays", "TABLE", "--show", "milk", "--out", "x.png"], "--show milk: .* there are soft, milk-latency"),
     ],
 )
-def test_faults_are_said_in_a_sentence(
+def test_faults_are_reported_in_a_sentence(
     arguments: List[str], message: str, table: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -243,7 +243,7 @@ def test_faults_are_said_in_a_sentence(
     assert re.search(message, line), line
 
 
-def test_an_empty_table_and_missing_logs_are_said(tmp_path: Path, capsys: Any) -> None:
+def test_an_empty_table_and_missing_logs_are_reported(tmp_path: Path, capsys: Any) -> None:
     write_results([], tmp_path)
     assert plot("plane", tmp_path / "results.csv", "--out", tmp_path / "x.png") == 2
     write_results([stand_in.result(log=str(tmp_path / "gone.jsonl"))], tmp_path)

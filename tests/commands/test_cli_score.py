@@ -179,7 +179,7 @@ def test_faults_end_with_one_sentence(tmp_path: Path, better: str, capsys: pytes
         (["missing.jsonl"], "missing.jsonl: No such file or directory"),
         ([str(tmp_path)], "Is a directory"),
         ([better, short], "short.jsonl has 10"),
-        ([better, other], "not of the same sentences"),
+        ([better, other], "translate different sentences"),
         ([better, "--bootstrap", "-1"], "--bootstrap"),
         ([better, "--seed", "-1"], "--seed"),
     ):

@@ -147,7 +147,7 @@ def test_the_launch_scripts_have_the_paper_s_settings(recipe: str) -> None:
 
 
 @pytest.mark.parametrize("recipe", RECIPES)
-def test_fewer_gpus_make_more_steps_an_update(recipe: str) -> None:
+def test_fewer_gpus_make_more_steps_per_update(recipe: str) -> None:
     (command,) = dry_run(f"examples/{recipe}/train.sh", "--dry-run", GPUS="2", LATENCY_WEIGHT="0.1")
     for option, value in (("--update-freq", "16"), ("--distributed-world-size", "2"), ("--latency-weight", "0.1")):
         assert command[command.index(option) + 1] == value
@@ -168,6 +168,18 @@ def test_another_system_has_a_folder_of_its_own(recipe: str) -> None:
 
 
 @pytest.mark.parametrize("recipe", RECIPES)
+def test_the_head_waits_first_or_starts_as_in_the_paper(recipe: str) -> None:
+    script = f"examples/{recipe}/train.sh"
+    (waiting,), (literal,) = dry_run(script, "--dry-run"), dry_run(script, "--dry-run", HEAD="literal")
+    assert not any(word.startswith(("--energy-bias", "--latency-after")) for word in waiting), "the defaults"
+    for option, value in (("--energy-bias", "-1"), ("--latency-after", "0"), ("--head-after", "0")):
+        assert literal[literal.index(option) + 1] == value
+    assert literal[literal.index("--save-dir") + 1].endswith("checkpoints/milk-0.2-literal")
+    refused = commands.shell("bash", script, "--dry-run", HEAD="other")
+    assert refused.returncode == 2 and "HEAD is 'other'" in refused.stderr
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
 def test_slurm_starts_the_same_command_on_every_node(recipe: str) -> None:
     nodes = dry_run(f"examples/{recipe}/train.slurm", "--dry-run", "--fp16")
     assert [command[command.index("--node_rank") + 1] for command in nodes] == ["0", "1", "2", "3"]
@@ -175,6 +187,9 @@ def test_slurm_starts_the_same_command_on_every_node(recipe: str) -> None:
         assert command[command.index("--master_addr") + 1] == "first-node" and "--fp16" in command
 
 
-@pytest.mark.parametrize("script", ["train_cpu_ranks.sh", "train_32_ranks.sh", "train_nodes.sh", "train_paper.sh"])
+SCRIPTS = ("run_recipe", "train_32_ranks", "train_cpu_ranks", "train_nodes", "train_paper", "train_slurm")
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
 def test_the_scripts_parse(script: str) -> None:
-    assert commands.shell("bash", "-n", f"scripts/{script}").returncode == 0
+    assert commands.shell("bash", "-n", f"scripts/{script}.sh").returncode == 0

@@ -12,7 +12,7 @@ import pytest
 import fairseq_milk
 from fairseq_milk.cli import main
 from fairseq_milk.live import exporting
-from tests.support.fairseq_commands import run, training
+from tests.support.fairseq_commands import RNMT, TRANSFORMER, run, training
 from tests.support.tiny_translators import Plain, Translators
 from tests.support.verbs import check, stream
 
@@ -25,11 +25,17 @@ def export(*arguments: Any) -> Tuple[int, str, str]:
     return code, out.getvalue(), err.getvalue()
 
 
+@pytest.fixture(scope="module", params=[RNMT, pytest.param(TRANSFORMER, marks=pytest.mark.slow)])
+def checkpoint(request: Any, translators: Translators) -> Path:
+    """A MILk model with BPE."""
+    return translators.checkpoint("milk", request.param)
+
+
 @pytest.fixture(scope="module")
-def folder(translators: Translators, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A MILk model with BPE, exported by the command."""
+def folder(checkpoint: Path, translators: Translators, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The model, exported by the command."""
     out = tmp_path_factory.mktemp("export") / "MODEL"
-    arguments = [translators.checkpoint("milk"), "--data", translators.corpus.bin, "--out", out, "--sentences", 20]
+    arguments = [checkpoint, "--data", translators.corpus.bin, "--out", out, "--sentences", 20]
     code, said, err = export(*arguments)
     assert (code, err) == (0, ""), err
     assert said.startswith(f"exported {out}: 20 of 20 sentences have the checkpoint's tokens and delays; BLEU ")
@@ -46,30 +52,28 @@ def test_model_json_says_what_it_is(folder: Path) -> None:
     assert "bpe.codes" in fields["files"]
 
 
-def test_stream_and_check_take_a_folder(folder: Path, translators: Translators) -> None:
+def test_stream_and_check_take_a_folder(folder: Path, checkpoint: Path, translators: Translators) -> None:
     """The text of a folder is that of its checkpoint."""
     text = "".join(line + "\n" for line in translators.corpus.lines("test", "de", "tok")[:12]).encode()
     limits = ["--max-len-b", 10, "--head-threshold", 0.4]
-    checkpoint = [translators.checkpoint("milk"), "--data", translators.corpus.bin]
-    assert stream(text, folder, *limits) == stream(text, *checkpoint, *limits)
+    assert stream(text, folder, *limits) == stream(text, checkpoint, "--data", translators.corpus.bin, *limits)
     code, out, _ = check(folder, "--data", translators.corpus.bin)
     assert code == 0 and "OK    files" in out and "4 ok" in out
     (folder / "model.json").chmod(0o644)
     code, out, _ = check(translators.corpus.bin)
-    assert code == 1 and "is not a whole model of fairseq-milk export" in out
+    assert code == 1 and "is not a complete model of fairseq-milk export" in out
 
 
-def test_the_python_api_takes_a_folder(folder: Path, translators: Translators) -> None:
+def test_the_python_api_takes_a_folder(folder: Path, checkpoint: Path, translators: Translators) -> None:
     sentence = "der hund lief heim ."
     ours = fairseq_milk.load(folder).translate(sentence, max_len_b=10)
-    checkpoint = fairseq_milk.load(translators.checkpoint("milk"), translators.corpus.bin)
-    assert ours == checkpoint.translate(sentence, max_len_b=10)
+    assert ours == fairseq_milk.load(checkpoint, translators.corpus.bin).translate(sentence, max_len_b=10)
 
 
-def test_what_cannot_be_exported_is_said(plain: Plain, folder: Path, tmp_path: Path) -> None:
+def test_what_cannot_be_exported_is_reported(plain: Plain, folder: Path, tmp_path: Path) -> None:
     model = [plain.checkpoint, "--data", plain.bin]
     code, _, err = export(*model, "--out", folder)
-    assert code == 2 and err == f"fairseq-milk export: {folder} is there already: remove it, or choose another --out\n"
+    assert code == 2 and err == f"fairseq-milk export: {folder} exists already: remove it, or choose another --out\n"
     bidirectional = ["--attention", "soft", "--encoder-bidirectional", "--disable-validation"]
     run("fairseq-train", *training(plain.bin, tmp_path / "bi", *bidirectional, max_update=1))
     code, _, err = export(tmp_path / "bi" / "checkpoint_last.pt", "--data", plain.bin, "--out", tmp_path / "OUT")

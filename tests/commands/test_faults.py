@@ -63,7 +63,7 @@ def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checkpoint_writing, "PAUSE", 0.0)
 
 
-def test_a_full_disk_is_said_and_the_checkpoint_before_it_is_whole(
+def test_a_full_disk_is_reported_and_the_previous_checkpoint_is_kept(
     plain: Plain,
     tmp_path: Path,
     hurried: None,
@@ -82,7 +82,7 @@ def test_a_full_disk_is_said_and_the_checkpoint_before_it_is_whole(
     stderr = tmp_path / "stderr"
     assert outcome(limited, stderr) == 1
     said = stderr.read_text().strip().splitlines()[-1]
-    assert said.endswith("could not be written: File too large; the checkpoint before it is untouched")
+    assert said.endswith("could not be written: File too large; the previous checkpoint is kept")
     assert last.read_bytes() == before and not list(tmp_path.glob("*.tmp"))
     for path in tmp_path.glob("*.pt"):
         read_checkpoint(str(path))
@@ -112,13 +112,13 @@ def test_a_write_that_fails_is_made_again_from_the_start(tmp_path: Path, hurried
         saved(checkpoint_writing._save, tmp_path / "fairseq.pt", 1)
 
 
-def test_what_the_system_said_is_found_under_what_torch_says(tmp_path: Path, hurried: None) -> None:
+def test_the_error_of_the_system_is_found_under_that_of_torch(tmp_path: Path, hurried: None) -> None:
     class Full(io.FileIO):
         def write(self, data: Any) -> int:
             raise OSError(28, "No space left on device")
 
     with mock.patch.object(checkpoint_writing, "open", lambda path, mode: Full(path, mode), create=True):
-        with pytest.raises(UserError, match="could not be written: No space left on device; the checkpoint before"):
+        with pytest.raises(UserError, match="could not be written: No space left on device; the previous checkpoint"):
             checkpoint_utils.torch_persistent_save({"w": torch.arange(1000)}, str(tmp_path / "checkpoint.pt"))
     assert not list(tmp_path.iterdir())
 
@@ -214,7 +214,7 @@ def test_input_that_breaks_off(plain: Plain) -> None:
 
 
 @pytest.mark.parametrize("name", ["stdin", "stdout"])
-def test_a_closed_end_is_said(name: str, plain: Plain, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_closed_pipe_is_reported(name: str, plain: Plain, capsys: pytest.CaptureFixture[str]) -> None:
     with mock.patch(f"sys.{name}", None):
         assert main(["stream", str(plain.checkpoint), "--data", str(plain.bin)]) == 2
     assert capsys.readouterr().err.endswith(f": standard {name[3:]}put is closed\n")

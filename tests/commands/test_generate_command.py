@@ -73,7 +73,7 @@ def test_limits_without_sense_are_refused(
         generate(translators, attention, f"--{option}", value)
 
 
-def test_interactive_takes_what_comes(translators: Translators, tmp_path: Path) -> None:
+def test_interactive_accepts_any_lines(translators: Translators, tmp_path: Path) -> None:
     """Empty lines, single words, unknown words and lines of a thousand tokens in the same batches."""
     thousand = " ".join(translators.corpus.lines("test", "de") * 20).split()[:1000]
     lines = ["", "der", "xyzzy plugh", " ".join(thousand), "die hund", ""]
@@ -208,7 +208,7 @@ def test_knobs_reach_the_decoder(translators: Translators) -> None:
         ("waitk", ["--decode-k", 0], "--decode-k must be at least 1, got 0"),
     ],
 )
-def test_what_cannot_work_is_said_in_a_sentence(
+def test_invalid_options_are_reported_in_a_sentence(
     translators: Translators,
     attention: str,
     options: List[Any],

@@ -69,13 +69,103 @@ def test_a_criterion_that_evaluates_its_options(plain: Plain, tmp_path: Path) ->
         ("bpe", {"_name": "subword_nmt", "bpe_codes": "http://localhost:1/codes"}),
         ("tokenizer", {"_name": "nltk"}),
         ("scoring", {"_name": "wer"}),
+        ("bpe", {"_name": "subword_nmt", "bpe_codes": "http:/\t/localhost:1/codes"}),
+        ("bpe", {"_name": "subword_nmt", "bpe_codes": "/dev/zero"}),
         ("criterion", ["ctc"]),
+        ("criterion", {"_name": 5}),
+        ("criterion", {"_name": "label_smoothed_cross_entropy", "label_smoothing": "all"}),
+        ("dataset", 5),
         ("task", {"_name": "translation", "eval_bleu": True, "eval_bleu_detok": "nltk"}),
     ],
 )
 def test_every_part_is_chosen_from_a_list(part: str, options: Any, plain: Plain, tmp_path: Path) -> None:
     path = write(plain, tmp_path / "part.pt", lambda state: state["cfg"].update({part: options}))
     refused(DECODERS["python"], path, plain.bin, part.split("_")[0] if part != "task" else "tokenizer 'nltk'")
+
+
+def test_a_checkpoint_without_a_criterion_cannot_be_validated(plain: Plain, tmp_path: Path) -> None:
+    path = write(plain, tmp_path / "none.pt", lambda state: state["cfg"].update(criterion=None))
+    with pytest.raises(UserError, match="no criterion is named"):
+        LOADERS["validate"](path, plain.bin)
+
+
+def test_a_checkpoint_does_not_say_how_to_generate(plain: Plain, tmp_path: Path) -> None:
+    """fairseq's hub would read the file of --replace-unk, and stumble over what is missing."""
+    path = tmp_path / "generation.pt"
+    for change in (dict(replace_unk="/dev/zero", beam="five"), None):
+        write(plain, path, lambda state, change=change: state["cfg"].update(generation=change))  # type: ignore[misc]
+        hub = MilkRNMT.from_pretrained(str(tmp_path), path.name, str(plain.bin))
+        assert hub.cfg.generation.replace_unk is None and hub.cfg.generation.beam == 5
+
+
+def test_names_of_an_old_checkpoint_are_no_paths(plain: Plain, tmp_path: Path) -> None:
+    """They are put into the command line of Hydra, which would read the file."""
+
+    def change(state: Dict[str, Any]) -> None:
+        options = {**state["cfg"]["model"], **state["cfg"]["task"], "arch": "milk_rnmt_tiny"}
+        options.update(task="simultaneous_translation", bpe="../../evil")
+        state.update(args=Namespace(**options), cfg=None)
+
+    path = write(plain, tmp_path / "old.pt", change)
+    refused(DECODERS["python"], path, plain.bin, "its bpe has an invalid name")
+
+
+@pytest.mark.parametrize("option", ["encoder_layers", "decoder_layers", "hidden_size", "energy_dim"])
+@pytest.mark.parametrize("value", [10**8, "100000000"])
+def test_a_model_larger_than_its_file_is_not_built(option: str, value: Any, plain: Plain, tmp_path: Path) -> None:
+    path = write(plain, tmp_path / "large.pt", lambda state: state["cfg"]["model"].update({option: value}))
+    refused(DECODERS["python"], path, plain.bin, f"its {option} is 100000000, but its parameters are not of such")
+
+
+# ---- ensembles and shards -------------------------------------------------------------------------------------------
+
+
+def evil(plain: Plain, path: Path, mark: Path) -> Path:
+    """A model of fairseq's own that evaluates its options."""
+    layers = dict(arch="fconv", encoder_layers=touch(mark), decoder_layers="[]", decoder_attention="False")
+
+    def change(state: Dict[str, Any]) -> None:
+        state["cfg"]["model"] = layers
+        state["fsdp_metadata"] = {}
+
+    return write(plain, path, change)
+
+
+def test_every_model_of_an_ensemble_is_checked(plain: Plain, tmp_path: Path) -> None:
+    path = evil(plain, tmp_path / "second.pt", tmp_path / "mark")
+    with pytest.raises(UserError, match=f"{path} is refused: 'fconv' is not a model of fairseq_milk"):
+        checkpoint_utils.load_model_ensemble_and_task([str(plain.checkpoint), str(path)], {"data": str(plain.bin)})
+    assert not (tmp_path / "mark").exists()
+
+
+def load_shards(path: Path, data: Path, shards: int) -> Any:
+    """As `fairseq-generate --checkpoint-shard-count`."""
+    options: Dict[str, Any] = dict(strict=shards == 1, num_shards=shards)
+    return checkpoint_utils.load_model_ensemble_and_task([str(path)], {"data": str(data)}, **options)
+
+
+@pytest.mark.parametrize("name, shards", [("model-shard0.pt", 1), ("model-shard1.pt", 2)])
+def test_every_shard_is_checked(name: str, shards: int, plain: Plain, tmp_path: Path) -> None:
+    """fairseq reads `model-shard0.pt` instead of `model.pt` where it is there."""
+    for number in range(2):
+        write(plain, tmp_path / f"model-shard{number}.pt", lambda state: state.update(fsdp_metadata={}))
+    write(plain, tmp_path / "model.pt", lambda state: None)
+    path = evil(plain, tmp_path / name, tmp_path / "mark")
+    with mock.patch.object(checkpoint_utils, "has_FSDP", True):  # fairscale need not be installed
+        with pytest.raises(UserError, match=f"{path} is refused: 'fconv' is not a model of fairseq_milk"):
+            load_shards(tmp_path / "model.pt", plain.bin, shards)
+    assert not (tmp_path / "mark").exists()
+
+
+def test_parts_of_a_model_are_not_taken_for_a_model(plain: Plain, tmp_path: Path) -> None:
+    """fairseq would keep the last one, with parameters that are not in it left as they were drawn."""
+    for number in range(2):
+        write(plain, tmp_path / f"model_part{number}.pt", lambda state: state["model"].pop("decoder.output.bias"))
+    with pytest.raises(UserError, match="model_part0.pt is refused: it is not one of the shards"):
+        load_shards(tmp_path / "model.pt", plain.bin, 2)
+
+
+# ---- language models ------------------------------------------------------------------------------------------------
 
 
 def test_a_language_model_of_fairseq(plain: Plain, tmp_path: Path) -> None:
@@ -182,6 +272,11 @@ def test_numbers_of_numpy_are_read_and_other_arrays_refused(plain: Plain, tmp_pa
         refused(DECODERS["python"], path, plain.bin, "or only a part of one: it holds an array")
 
 
+def test_torch_s_advice_to_run_code_is_not_repeated(plain: Plain, tmp_path: Path) -> None:
+    path = write(plain, tmp_path / "number.pt", lambda state: state.update(number=10**5000))
+    refused(DECODERS["python"], path, plain.bin, "or only a part of one: Unsupported operand")
+
+
 def test_tensors_larger_than_their_data(plain: Plain, tmp_path: Path) -> None:
     huge = torch.zeros(1).expand(10**12)
     path = write(plain, tmp_path / "huge.pt", lambda state: state["extra_state"].update(huge=huge))
@@ -249,7 +344,7 @@ def test_an_archive_is_unpacked_and_kept(plain: Plain, tmp_path: Path) -> None:
     assert MilkRNMT.from_pretrained(str(archive), "model.pt", str(plain.bin)).models
     assert archive.is_file()
     archive.write_bytes(b"no archive")
-    with pytest.raises(UserError, match="is no folder and no archive of a model"):
+    with pytest.raises(UserError, match="is neither a folder nor an archive of a model"):
         MilkRNMT.from_pretrained(str(archive), "model.pt", str(plain.bin))
 
 

@@ -124,7 +124,7 @@ def test_latency_without_torch_is_that_of_scoring(delays: List[int], x: int) -> 
     assert latency(delays, x)[:3] == pytest.approx((want.AP, want.AL, want.DAL), abs=1e-12)
 
 
-def test_bad_paths_are_said_in_a_sentence(plain: Plain, tmp_path: Path) -> None:
+def test_bad_paths_are_reported_in_a_sentence(plain: Plain, tmp_path: Path) -> None:
     for path, data, sentence in [
         (tmp_path / "none", None, "there is no exported model or checkpoint"),
         (plain.checkpoint, None, "is a checkpoint: give the directory of its data"),

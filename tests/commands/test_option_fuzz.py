@@ -328,7 +328,7 @@ def test_the_options_of_kinds_are_found() -> None:
 
 
 @pytest.mark.parametrize("option", VERB_OPTIONS, ids=str)
-def test_a_verb_refuses_what_is_no_number(option: VerbOption) -> None:
+def test_a_verb_refuses_values_that_are_not_numbers(option: VerbOption) -> None:
     answer = asked(*option.command, f"{option.flag}=abc")
     assert answer.code == 2 and option.flag in answer.err
 

@@ -229,7 +229,9 @@ def write_gz(path: Path, data: bytes) -> str:
         (b"a\nb\n", b"c\n\xff\n", 2, "b.gz is not UTF-8 text: 1 of its 2 lines"),
     ],
 )
-def test_a_ruin_is_told_from_a_corpus(source: bytes, target: bytes, lines: int, problem: str, tmp_path: Path) -> None:
+def test_an_incomplete_corpus_is_refused(
+    source: bytes, target: bytes, lines: int, problem: str, tmp_path: Path
+) -> None:
     bitext = Bitext("x", write_gz(tmp_path / "a.gz", source), write_gz(tmp_path / "b.gz", target), lines)
     with pytest.raises(UserError, match=problem):
         extract(bitext, tmp_path, (tmp_path / "x.de", tmp_path / "x.en"), 0.0)

@@ -109,6 +109,10 @@ def test_multi30k_has_every_system_of_the_paper(tmp_path: Path) -> None:
     (unpreserved,) = found["unpreserved"]
     assert unpreserved.train == {**preserved.train, "unpreserved-mass": True}, "they differ in the mass alone"
     assert {point.generate["gen-subset"] for point in [*found["noise"], unpreserved]} == {"valid"}
+    for rounded, exact in (("soft-bf16", found["soft"][0]), ("milk-bf16", found["milk"][1])):
+        (point,) = found.pop(rounded)
+        assert point.train == {**exact.train, "product-precision": "bf16"}, "they differ in the precision alone"
+        assert point.after == (exact.after and "soft-bf16")
     trained = [point for points in found.values() for point in points if not point.model]
     assert {point.after for point in trained if point.system not in ("offline", "soft")} == {"soft"}
     models = {point.model for point in [*found["wait-k-val"], *found["milk-val"]]}

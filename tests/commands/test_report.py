@@ -173,7 +173,7 @@ def test_the_commands_of_every_run_are_there(page: Page) -> None:
         assert text in texts, text
 
 
-def test_missing_commands_are_said(tmp_path: Path) -> None:
+def test_missing_commands_are_reported(tmp_path: Path) -> None:
     log = str(tmp_path / "run" / "results" / "generate-test.jsonl")
     page = Page(build_report(group([stand_in.result(log=log)]), [], Choice()))
     assert page.elements.count("details") == 1 and f"{tmp_path / 'run' / 'commands.sh'} is not here" in page.text
@@ -185,8 +185,8 @@ def test_missing_commands_are_said(tmp_path: Path) -> None:
         (["0.1.0+a", "0.1.0+a", ""], []),
         (["0.1.0+a", "0.1.0+b"], ["same version of fairseq_milk: 0.1.0+a, 0.1.0+b."]),
         (["0.1.0+a, 0.1.0+b"], ["same version of fairseq_milk: 0.1.0+a, 0.1.0+b."]),
-        (["0.1.0+a-dirty"], ["changes that are in no commit: 0.1.0+a-dirty."]),
-        (["0.1.0+a", "0.1.0+a-dirty"], ["same version of fairseq_milk", "changes that are in no commit"]),
+        (["0.1.0+a-dirty"], ["uncommitted changes: 0.1.0+a-dirty."]),
+        (["0.1.0+a", "0.1.0+a-dirty"], ["same version of fairseq_milk", "uncommitted changes"]),
     ],
 )
 def test_other_and_changed_versions_are_warned_of(commits: List[str], warnings: List[str]) -> None:

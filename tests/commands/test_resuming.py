@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from fairseq_milk.console.errors import UserError
+from fairseq_milk.host.resuming import require_resumable
 from tests.support.fairseq_commands import CRITERION, make_corpus, run, training
 
 State = Dict[str, Any]
@@ -54,6 +55,12 @@ def moments(state: State) -> State:
     return first
 
 
+def settings(state: State) -> State:
+    """Of the optimiser, which takes them up from a checkpoint."""
+    group: State = state["last_optimizer_state"]["param_groups"][0]
+    return group
+
+
 def meters(state: State) -> Any:
     return next(group for group in state["extra_state"]["metrics"].values() if group)
 
@@ -81,6 +88,12 @@ DAMAGE: Dict[str, Callable[[State], object]] = {
     "moments of another shape": lambda state: moments(state).update(exp_avg=torch.zeros(3)),
     "moments that are text": lambda state: moments(state).update(exp_avg="text"),
     "moments that are not finite": lambda state: moments(state)["exp_avg_sq"].fill_(float("nan")),
+    "steps that are text": lambda state: moments(state).update(step="many"),
+    "settings that are text": lambda state: settings(state).update(betas="ab"),
+    "a setting that is missing": lambda state: settings(state).pop("eps"),
+    "a setting that is not finite": lambda state: settings(state).update(weight_decay=float("nan")),
+    "averages that are text": lambda state: state["last_optimizer_state"]["guard"].update(mean="text"),
+    "averages that are none": lambda state: state["last_optimizer_state"]["guard"].update(rejects=1),
     "time that is text": lambda state: state["extra_state"].update(previous_training_time="long"),
     "a parameter less": lambda state: state["model"].pop("decoder.output.bias"),
 }
@@ -91,6 +104,12 @@ def test_a_damaged_state(change: Callable[[State], object], begun: Begun, tmp_pa
     with pytest.raises(UserError) as error:
         begun.resume(tmp_path / "save", change)
     assert str(tmp_path / "save" / "checkpoint_last.pt") in str(error.value) and "\n" not in str(error.value)
+
+
+def test_a_number_of_updates_that_is_too_long_to_print() -> None:
+    names = dict(criterion_name="C", optimizer_name="O")
+    with pytest.raises(UserError, match="its number of updates is beyond all bounds"):
+        require_resumable({"optimizer_history": [{**names, "num_updates": 10**5000}]}, "model.pt")
 
 
 MEANING = {

@@ -116,7 +116,7 @@ def test_the_schedule_grows_word_by_word(page: Page) -> None:
     assert points[-1] == "56,28"  # third column, second row: to the right of "he", one below
 
 
-def test_a_change_of_words_that_were_sent_translates_anew(page: Page) -> None:
+def test_a_change_of_words_that_were_sent_translates_again(page: Page) -> None:
     page.type("er hat ")
     page.expect(milk="he")
     page.type(*[Keys.BACKSPACE] * 7, "sie ")
@@ -173,7 +173,7 @@ def test_a_model_can_be_put_aside(page: Page) -> None:
     page.expect(milk="he", wait="he")
 
 
-def test_what_cannot_be_translated_is_said(page: Page) -> None:
+def test_what_cannot_be_translated_is_reported(page: Page) -> None:
     page.type("x" * 61, " ")
     page.wait(lambda: page.find("#refusal").is_displayed())
     assert page.find("#refusal").text == "a word may have at most 60 letters"

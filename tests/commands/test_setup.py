@@ -95,10 +95,11 @@ def test_the_lock_has_what_setup_py_asks_for() -> None:
     extras = declared["extras_require"]
     assert isinstance(extras, dict) and isinstance(declared["install_requires"], list)
     versions = {**pinned("build"), **pinned("torch"), **pinned("main")}
-    wanted = {"main": [*declared["install_requires"], *extras["test"]], "simuleval": extras["simuleval"]}
+    wanted = {"main": [*declared["install_requires"], *extras["test"]]}
+    wanted.update({extra: extras[extra] for extra in ("simuleval", "docs")})
     environment = {"python_version": "3.11", "python_full_version": "3.11.7", "sys_platform": "linux"}
     for name, requirements in wanted.items():
-        found = versions if name == "main" else pinned("simuleval")
+        found = versions if name == "main" else pinned(name)
         for requirement in map(Requirement, requirements):
             if requirement.marker is None or requirement.marker.evaluate(environment):
                 version = found.get(requirement.name.lower().replace("_", "-"))

@@ -8,11 +8,14 @@ import json
 import os
 import subprocess
 import sys
+from argparse import ArgumentParser
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Dict, List
 
 import pytest
 
+from fairseq_milk.console.errors import UserError
 from fairseq_milk.live import TextOptions
 from fairseq_milk.live.exporting import export
 from fairseq_milk.scoring import SIMULEVAL, find_markers, join_words, sentence_latency, summarise, to_convention
@@ -49,6 +52,30 @@ def simuleval(translators: Translators, folder: Path, *arguments: Any) -> List[D
     done = subprocess.run(list(map(str, command)), env=changes, cwd=folder, stderr=subprocess.PIPE, text=True)
     assert done.returncode == 0, done.stderr
     return [json.loads(line) for line in (folder / "instances.log").read_text().splitlines()]
+
+
+def test_the_agent_takes_the_options_of_the_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that the error messages of a checkpoint name; without SimulEval, whose place stand-ins take."""
+    names = ("TextToTextAgent", "Action", "ReadAction", "WriteAction")
+    stand_in = SimpleNamespace(entrypoint=lambda cls: cls, **{name: type(name, (), {}) for name in names})
+    for module in ("simuleval", "simuleval.agents", "simuleval.agents.actions", "simuleval.utils"):
+        monkeypatch.setitem(sys.modules, module, stand_in)
+    monkeypatch.delitem(sys.modules, "fairseq_milk.agents.simuleval", raising=False)
+    agent: Any = importlib.import_module("fairseq_milk.agents.simuleval")
+    monkeypatch.delitem(sys.modules, "fairseq_milk.agents.simuleval")
+    asked: List[Any] = []
+
+    def load(*arguments: Any) -> Any:
+        asked.append(arguments)
+        raise UserError("enough")
+
+    monkeypatch.setattr(agent, "load", load)
+    parser = ArgumentParser()
+    agent.MilkAgent.add_args(parser)
+    text = ["--bpe-codes", "codes", "--sentencepiece-model", "pieces"]
+    with pytest.raises(UserError, match="enough"):
+        agent.MilkAgent(parser.parse_args(["--checkpoint", "x.pt", "--data-bin", "bin", *text]))
+    assert asked == [("x.pt", "bin", TextOptions("codes", "pieces"), "cpu")]
 
 
 @needs_simuleval

@@ -66,7 +66,7 @@ def test_words_and_characters() -> None:
 # ---- errors ------------------------------------------------------------------------------------------------------
 
 
-def test_bad_input_is_said_in_a_sentence(plain: Plain, translators: Translators, tmp_path: Path) -> None:
+def test_bad_input_is_reported_in_a_sentence(plain: Plain, translators: Translators, tmp_path: Path) -> None:
     garbage = tmp_path / "garbage.pt"
     garbage.write_bytes(b"no checkpoint")
     other = tmp_path / "other.pt"

@@ -167,7 +167,7 @@ def test_a_model_that_the_sweep_did_not_make_is_not_thrown_away(sweep: Sweep) ->
     model.parent.mkdir(parents=True)
     model.touch()
     assert "trained with other settings" in sweep(code=2)
-    assert f"{NAMES[0]} (nothing has recorded which)" in sweep(code=2)
+    assert f"{NAMES[0]} (its settings are not recorded)" in sweep(code=2)
     assert model.exists()
 
 

@@ -121,7 +121,7 @@ def load(checkpoint: Path, **overrides: Any) -> MilkRNMT:
     return models[0]
 
 
-def test_fairseq_s_own_functions_load_it(trained: Trained) -> None:
+def test_functions_of_fairseq_load_it(trained: Trained) -> None:
     model = load(trained.checkpoint)
     assert commands.different(dict(model.state_dict()), commands.parameters(trained.checkpoint)) is None
     again = MilkRNMT.from_pretrained(str(trained.checkpoint.parent), "checkpoint_last.pt", str(trained.data))
@@ -183,7 +183,7 @@ def test_the_offline_model_trains_and_searches(trained: Trained, tmp_path: Path)
     assert sorted(hypotheses(finished)) == list(range(SENTENCES))
 
 
-def test_checkpoints_of_fairseq_s_own_models_load(trained: Trained, tmp_path: Path) -> None:
+def test_checkpoints_of_fairseq_models_load(trained: Trained, tmp_path: Path) -> None:
     """`lstm` keeps its options in an argparse.Namespace."""
     sizes = "--arch lstm --encoder-embed-dim 8 --encoder-hidden-size 8 --decoder-embed-dim 8 --decoder-hidden-size 8"
     plain = f"{trained.data} --user-dir {commands.PLUGIN} --cpu --task translation {sizes} --decoder-out-embed-dim 8"

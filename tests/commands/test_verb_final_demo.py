@@ -53,7 +53,7 @@ def interrupt_when(demo: "subprocess.Popen[str]", ready: Callable[[], bool]) -> 
     demo.send_signal(signal.SIGINT)
     said = demo.communicate(timeout=PATIENCE)[0]
     assert demo.returncode == 130, said
-    assert said.endswith("demo: interrupted; run it again to go on\n")
+    assert said.endswith("demo: interrupted; run it again to continue\n")
     return said
 
 
@@ -149,13 +149,13 @@ def test_the_pictures_show_something(out: Path, said: str, name: str) -> None:
     assert (out / f"{name}.svg").read_text(encoding="utf-8").rstrip().endswith("</svg>")
 
 
-def test_nothing_is_left_half_made(out: Path, said: str) -> None:
+def test_no_incomplete_file_is_left(out: Path, said: str) -> None:
     assert not [path for path in out.rglob("*") if path.name.endswith((".partial", ".tmp"))]
     data = [path.name for path in out.iterdir() if "data-" in path.name]
     assert len(data) == 1 and data[0].startswith("data-")
 
 
-def test_a_second_run_uses_what_is_there(out: Path, said: str) -> None:
+def test_a_second_run_uses_finished_results(out: Path, said: str) -> None:
     before = [(out / name / "done.json").stat().st_mtime_ns for name in RUNS]
     again = finish(start(out))
     assert "2 of 2 runs were trained and decoded before" in again
@@ -172,7 +172,7 @@ def test_ctrl_c_while_fairseq_is_imported(seconds: float, tmp_path: Path) -> Non
     time.sleep(seconds)
     demo.send_signal(signal.SIGINT)
     said = demo.communicate(timeout=PATIENCE)[0]
-    assert (demo.returncode, said) == (130, "demo: interrupted; run it again to go on\n")
+    assert (demo.returncode, said) == (130, "demo: interrupted; run it again to continue\n")
     assert not (tmp_path / "out").exists()
 
 
@@ -188,14 +188,14 @@ def test_the_fast_demo_does_not_touch_the_models_of_the_other(monkeypatch: pytes
     assert started == [ROOT / "demo", ROOT / "demo-fast"]
 
 
-def test_a_model_of_other_settings_is_said_to_be_replaced(
+def test_replacing_a_model_of_other_settings_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     other_model(tmp_path / RUNS[0])
     corpus.folder_of(tmp_path, corpus.draw_files(recipe.FAST.sizes)).mkdir()
     monkeypatch.setattr(scheduler, "run_all", lambda runs, jobs, line: runs)
     assert demo.demo(tmp_path, recipe.FAST) == 1
-    assert capsys.readouterr().out == f"{tmp_path / RUNS[0]} was trained with other settings: it is trained anew\n"
+    assert capsys.readouterr().out == f"{tmp_path / RUNS[0]} was trained with other settings: it is trained again\n"
 
 
 @pytest.mark.skipif(not IN_VENV, reason="run.sh would make .venv")

@@ -30,7 +30,7 @@ def test_a_failing_preprocess_leaves_no_data(monkeypatch: pytest.MonkeyPatch, tm
     assert [path.name for path in tmp_path.iterdir()] == [".lock"]
 
 
-def test_what_somebody_who_was_killed_has_left_is_removed(tmp_path: Path) -> None:
+def test_files_of_a_killed_process_are_removed(tmp_path: Path) -> None:
     data = corpus.folder_of(tmp_path, corpus.draw_files(recipe.FAST.sizes))
     for folder in (data, tmp_path / ".data-killed" / "text"):
         folder.mkdir(parents=True)
@@ -182,7 +182,7 @@ def test_the_recorded_study_can_be_redrawn(tmp_path: Path, capsys: pytest.Captur
 
 
 @pytest.mark.parametrize("text", ["", "system,seed\nsoft,1\n", "nothing"])
-def test_what_is_no_table_is_named(text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_that_is_not_a_table_is_named(text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "table.csv").write_text(text, encoding="utf-8")
     assert redraw.main([str(tmp_path / "table.csv"), "--out", str(tmp_path / "out")]) != 0
     assert str(tmp_path / "table.csv") in "".join(capsys.readouterr())

@@ -1,4 +1,4 @@
-"""Exported folders of tiny random models, without a training: one per mechanism, written once per run of the tests."""
+"""Exported folders of tiny random models, without a training: one per kind, written once per run of the tests."""
 
 from pathlib import Path
 from types import SimpleNamespace
@@ -9,9 +9,10 @@ import torch
 from fairseq_milk.live import TextOptions
 from fairseq_milk.live.checkpoint import CheckpointModel
 from fairseq_milk.live.exporting import write_folder
-from tests.support import tiny_models as tiny
+from tests.support.tiny_models import Kind
 
 WORDS = 30
+TWO_AND_THREE = {"encoder_layers": 2, "decoder_layers": 3}
 
 
 class Exported(NamedTuple):
@@ -24,16 +25,17 @@ class ExportedModels:
         self.folder = folder
         self.made: Dict[str, Exported] = {}
 
-    def get(self, mechanism: str, int8: bool = False) -> Exported:
-        name = f"{mechanism}-int8" if int8 else mechanism
+    def get(self, kind: Kind, int8: bool = False) -> Exported:
+        name = f"{kind}-{'int8' if int8 else 'float32'}"
         if name not in self.made:
             torch.manual_seed(3)
-            sizes: Dict[str, Any] = dict(encoder_layers=2, decoder_layers=3, wait_k=2, chunk_size=2)
-            model = tiny.model(words=WORDS, attention=mechanism, **sizes).eval()
+            layers = {"encoder_layers": 1, "decoder_layers": 2} if kind.heads else TWO_AND_THREE
+            bias = 2.0 if kind.schedules > 1 else 0.0
+            model = kind.build(words=WORDS, energy_bias=bias, **layers).eval()
             folder = self.folder / name
             folder.mkdir()
             write_folder(folder, model, task_of(model), "", TextOptions(), int8, {"updates": 0})
-            self.made[name] = Exported(folder, CheckpointModel(model, mechanism))
+            self.made[name] = Exported(folder, CheckpointModel(model, kind.attention))
         return self.made[name]
 
 

@@ -132,13 +132,22 @@ def make_corpus(folder: Path, train_size: int = SENTENCES, valid_size: int = SEN
 # ---- command lines ----------------------------------------------------------------------------------------------
 
 
-def training(data: Path, save_dir: Path, *more: Any, max_update: int = 6) -> List[str]:
+RNMT, TRANSFORMER = "milk_rnmt_tiny", "milk_transformer_tiny"
+SIZES = {RNMT: "--hidden-size 8 --energy-dim 8", TRANSFORMER: "--ffn-dim 16 --attention-heads 2"}
+
+
+# the head and lambda from the first update, whatever the length of the training
+HEAD = "--energy-bias -1 --head-pace 1 --head-after 0"
+LATENCY = "--latency-after 0 --latency-ramp 0"
+
+
+def training(data: Path, save_dir: Path, *more: Any, max_update: int = 6, arch: str = RNMT) -> List[str]:
     """The arguments of a `fairseq-train` that ends after some updates of eight sentences."""
-    arguments = f"""{data} --user-dir {PLUGIN} --task simultaneous_translation --arch milk_rnmt_tiny
-        --criterion {CRITERION} --embed-dim 8 --hidden-size 8 --energy-dim 8
+    arguments = f"""{data} --user-dir {PLUGIN} --task simultaneous_translation --arch {arch}
+        --criterion {CRITERION} --embed-dim 8 {SIZES[arch]}
         --optimizer rnmt_adam --lr 0.01 --lr-scheduler fixed --batch-size 8 --max-update {max_update}
         --save-dir {save_dir} --no-epoch-checkpoints --log-format json --log-interval 1 --num-workers 0
-        --cpu --seed 3"""
+        --cpu --seed 3 {HEAD} {"" if "--criterion" in more else LATENCY}"""
     return arguments.split() + list(map(str, more))
 
 

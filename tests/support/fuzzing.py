@@ -12,6 +12,7 @@ import os
 import signal
 import sys
 import zipfile
+from functools import cache
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Tuple
 
@@ -149,6 +150,11 @@ def flipped(content: bytes, bit: int) -> bytes:
 # ---- checkpoints ----------------------------------------------------------------------------------------------------
 
 
+@cache
+def _parameters() -> Dict[str, Any]:
+    return dict(tiny.model().state_dict())
+
+
 def small_state() -> Dict[str, Any]:
     model = {"_name": "milk_rnmt", "attention": "milk", "embed_dim": 6, "hidden_size": 8, "energy_dim": 5, "noise": 4.0}
     task = {"_name": "simultaneous_translation", "data": "data", "source_lang": "de", "target_lang": "en"}
@@ -162,7 +168,7 @@ def small_state() -> Dict[str, Any]:
         "common": {"fp16": False, "seed": 1},
     }
     history = [{"criterion_name": "L", "optimizer_name": "A", "lr_scheduler_state": {"best": 1.0}, "num_updates": 3}]
-    parameters = {name: value.clone() for name, value in tiny.model().state_dict().items()}
+    parameters = dict(_parameters())
     extra = {"train_iterator": {"epoch": 1, "iterations_in_epoch": 3}, "val_loss": 1.0, "metrics": {}}
     return {"args": None, "cfg": cfg, "model": parameters, "optimizer_history": history, "extra_state": extra}
 

@@ -42,7 +42,8 @@ def stand_in(corpus: Corpus, folder: Path) -> Corpus:
                 contents.setdefault(archive, {})[member] = _file(member, lines)
     archives = tuple(_write(folder / archive.path, archive, contents[archive.path]) for archive in corpus.archives)
     train, valid, test, *more = (
-        tuple(bitext._replace(lines=LINES[split]) for bitext in bitexts) for split, bitexts in corpus.splits().items()
+        tuple(bitext._replace(lines=LINES[split] if bitext.lines else 0) for bitext in bitexts)  # 0: not known
+        for split, bitexts in corpus.splits().items()
     )
     small = corpus._replace(archives=archives, merges=MERGES, more_tests=tuple(bitext for (bitext,) in more))
     return small._replace(train=train, valid=valid, test=test)

@@ -10,7 +10,8 @@ from fairseq_milk.scoring import Record
 from fairseq_milk.scoring.table import Result, write_results
 
 WORDS = ["ein", "Ha@@", "us", "steht", "am", "Wa@@", "ld", "und", "fällt", "um", "."]
-GRIDS: Dict[str, Tuple[str, List[float]]] = {
+Grids = Dict[str, Tuple[str, List[float]]]
+GRIDS: Grids = {
     "soft": ("", [0.0]),
     "milk": ("latency-weight", [0.05, 0.1, 0.2, 0.4]),
     "wait-k": ("wait-k", [2, 4, 6, 8]),
@@ -74,10 +75,10 @@ def result(
     return row._replace(**others)
 
 
-def sweep(folder: Path, seeds: Sequence[int] = (1,)) -> Path:
-    """results.csv, with a log and the commands of every run.  MILk is above wait-k."""
+def sweep(folder: Path, seeds: Sequence[int] = (1,), size: int = 12, grids: Optional[Grids] = None) -> Path:
+    """results.csv, with a log (of `size` sentences) and the commands of every run.  MILk is above wait-k."""
     rng, results = random.Random(1), []
-    for system, (option, values) in GRIDS.items():
+    for system, (option, values) in (grids or GRIDS).items():
         for seed in seeds:
             for n, value in enumerate(values):
                 setting = f"{option}={value}" if option else ""
@@ -85,7 +86,7 @@ def sweep(folder: Path, seeds: Sequence[int] = (1,)) -> Path:
                 bleu = 41 - 14 * math.exp(-lag / 2.5) - (1.2 if system == "wait-k" else 0.0) + rng.random() / 3
                 run = folder / f"{system}-{setting}-s{seed}"
                 log = run / "results" / "generate-test.jsonl"
-                write_log(log, records(round(lag), accuracy=bleu / 45))
+                write_log(log, records(round(lag), bleu / 45, size))
                 write_commands(run, option, value)
                 row = result(system, setting, bleu, lag, seed=seed, log=str(log))
                 results.append(row._replace(checkpoint=str(run / "checkpoints" / "checkpoint_best.pt")))

@@ -40,7 +40,7 @@ def task(words: int = 12) -> Any:
 def options(**changes: Any) -> Any:
     """The configuration of a small model in the form that fairseq passes."""
     small: Dict[str, Any] = dict(encoder_layers=1, decoder_layers=1, embed_dim=6, hidden_size=8, energy_dim=5)
-    small.update(dropout=0.0, noise=0.0, energy_bias=0.0, wait_k=2, chunk_size=2)
+    small.update(dropout=0.0, noise=0.0, energy_bias=0.0, head_after=0, wait_k=2, chunk_size=2)
     small.update(changes)
     root = OmegaConf.create({"model": small})
     return merge_with_parent(MilkRNMTConfig(), root.model)
@@ -63,7 +63,7 @@ def model(words: int = 12, spread: float = 1.0, **changes: Any) -> MilkRNMT:
 def transformer(words: int = 12, spread: float = 0.7, **changes: Any) -> MilkTransformer:
     """As `model`, of the other family."""
     small: Dict[str, Any] = dict(encoder_layers=2, decoder_layers=2, embed_dim=8, ffn_dim=12, attention_heads=2)
-    small.update(dropout=0.0, noise=0.0, energy_bias=0.0, wait_k=2, chunk_size=2, embed_pace=1.0)
+    small.update(dropout=0.0, noise=0.0, energy_bias=0.0, head_after=0, wait_k=2, chunk_size=2, embed_pace=1.0)
     small.update(changes)
     root = OmegaConf.create({"model": small})
     result = MilkTransformer.build_model(merge_with_parent(MilkTransformerConfig(), root.model), task(words))
@@ -72,6 +72,30 @@ def transformer(words: int = 12, spread: float = 0.7, **changes: Any) -> MilkTra
             if p.dim() > 1:
                 torch.nn.init.normal_(p, std=spread)
     return result
+
+
+class Kind(NamedTuple):
+    """A small model of either family."""
+
+    attention: str
+    heads: int = 0  # of every attention of the Transformer; 0: RNMT+
+    schedules: int = 1  # of each of its layers
+    decides: int = 1  # its first layer that looks at the source
+
+    def build(self, **changes: Any) -> Any:
+        if not self.heads:
+            return model(attention=self.attention, **changes)
+        heads = dict(attention_heads=self.heads, schedule_heads=self.schedules, schedule_layer=self.decides)
+        return transformer(attention=self.attention, **heads, **changes)
+
+    def __str__(self) -> str:
+        return "-".join(map(str, self if self.heads else self[:1]))
+
+
+ONE_SCHEDULE = [Kind(name, heads=2) for name in FIVE]
+SEVERAL_SCHEDULES = [Kind(name, heads=2, schedules=2) for name in LEARNED]
+TRANSFORMERS = [*ONE_SCHEDULE, *SEVERAL_SCHEDULES, Kind("milk", heads=2, decides=2)]
+BOTH_FAMILIES = [*map(Kind, FIVE), *TRANSFORMERS]
 
 
 def criterion(sentence_avg: bool = False, label_smoothing: float = 0.1, **changes: Any) -> LatencyAugmentedCriterion:

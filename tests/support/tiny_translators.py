@@ -8,7 +8,7 @@ import torch
 from fairseq.data import Dictionary
 from subword_nmt import apply_bpe, learn_bpe
 
-from tests.support.fairseq_commands import decoding, make_corpus, run, training
+from tests.support.fairseq_commands import RNMT, decoding, make_corpus, run, training
 
 WORDS = {
     "de": "der hund die katze lief schnell heim und sah ein großes haus am alten bahnhof".split(),
@@ -63,19 +63,19 @@ class Corpus:
 
 
 class Translators:
-    """Checkpoints on the corpus, one per attention, after four updates, with heads that both read and write."""
+    """Checkpoints on the corpus, one per attention and family, after four updates, with heads that read and write."""
 
     def __init__(self, folder: Path) -> None:
         self.corpus = Corpus(folder)
-        self.checkpoints: Dict[str, Path] = {}
+        self.checkpoints: Dict[Path, Path] = {}
 
-    def checkpoint(self, attention: str) -> Path:
-        if attention not in self.checkpoints:
-            save_dir = self.corpus.folder / attention
+    def checkpoint(self, attention: str, arch: str = RNMT) -> Path:
+        save_dir = self.corpus.folder / arch / attention
+        if save_dir not in self.checkpoints:
             more = ["--attention", attention, "--energy-bias", 0.2, "--wait-k", 2, "--disable-validation"]
-            run("fairseq-train", *training(self.corpus.bin, save_dir, *more, max_update=4))
-            self.checkpoints[attention] = save_dir / "checkpoint_last.pt"
-        return self.checkpoints[attention]
+            run("fairseq-train", *training(self.corpus.bin, save_dir, *more, max_update=4, arch=arch))
+            self.checkpoints[save_dir] = save_dir / "checkpoint_last.pt"
+        return self.checkpoints[save_dir]
 
     def decoding(self, attention: str, *more: Any) -> List[str]:
         return decoding(self.corpus.bin, self.checkpoint(attention), "--max-len-b", 10, *more)

@@ -44,7 +44,9 @@ def assert_same(one: Dict[str, torch.Tensor], other: Dict[str, torch.Tensor], fa
 
 @pytest.mark.parametrize("sentence_avg", [False, True])
 @pytest.mark.parametrize("label_smoothing, prefix", [(0.0, 0), (0.1, 0), (0.1, 1)])
-def test_without_latency_it_is_fairseq_s_own(sentence_avg: bool, label_smoothing: float, prefix: int) -> None:
+def test_without_latency_it_equals_the_criterion_of_fairseq(
+    sentence_avg: bool, label_smoothing: float, prefix: int
+) -> None:
     model, sample = tiny.model(noise=0.0).train(), tiny.batch(PAIRS)
     theirs = LabelSmoothedCrossEntropyCriterion(tiny.task(), sentence_avg, label_smoothing, prefix, True)
     ours = LatencyAugmentedCriterion(tiny.task(), sentence_avg, label_smoothing, prefix, True)
@@ -113,6 +115,20 @@ def test_the_schedule_of_lambda() -> None:
     assert [at_once.current_weight(update) for update in (0, 5)] == [0.8, 0.8]
 
 
+def test_thresholds_below_1_are_shares_of_the_training(caplog: pytest.LogCaptureFixture) -> None:
+    task = tiny.task()
+    task.cfg = SimpleNamespace(max_update=200)
+    shares: Dict[str, Any] = dict(latency_weight=0.8, latency_after=0.3, latency_ramp=0.05)
+    criterion = LatencyAugmentedCriterion(task, False, 0.1, **shares)
+    assert (criterion.latency_after, criterion.latency_ramp) == (60, 10)
+    model = MilkRNMT.build_model(tiny.options(noise=4.0, noise_ramp=0.25, head_after=0.1), task)
+    assert (model.decoder.attention.stop.noise_ramp, model.decoder.attention.stop.head_after) == (50, 20)
+    assert not caplog.records
+    task.cfg.max_update = 0
+    criterion = LatencyAugmentedCriterion(task, False, 0.1, **shares)
+    assert criterion.latency_after == 0 and "Give --max-update" in caplog.text
+
+
 def test_the_schedule_of_lambda_follows_the_updates_in_training_and_is_over_in_evaluation() -> None:
     model, sample = tiny.model(), tiny.batch(PAIRS)
     criterion = tiny.criterion(latency_weight=0.8, latency_after=10)
@@ -125,7 +141,13 @@ def test_the_schedule_of_lambda_follows_the_updates_in_training_and_is_over_in_e
 
 @pytest.mark.parametrize(
     "option, value",
-    [("latency_weight", -0.1), ("latency_weight", math.nan), ("latency_after", -1), ("latency_ramp", -1)],
+    [
+        ("latency_weight", -0.1),
+        ("latency_weight", math.nan),
+        ("latency_after", -1),
+        ("latency_after", 10.5),
+        ("latency_ramp", -1),
+    ],
 )
 def test_options_out_of_range_are_refused_by_name(option: str, value: float) -> None:
     options: Dict[str, Any] = {option: value}
@@ -286,7 +308,7 @@ def test_nan_is_called_at_once(caplog: pytest.LogCaptureFixture) -> None:
     alarm = CollapseAlarm()
     for _ in range(3):
         alarm.watch(total(**NAN))
-    assert len(caplog.records) == 1 and "not a number" in caplog.text and "rnmt_adam" in caplog.text
+    assert len(caplog.records) == 1 and "not finite" in caplog.text and "rnmt_adam" in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -325,7 +347,7 @@ def test_validation_is_judged_by_itself(caplog: pytest.LogCaptureFixture) -> Non
     assert len(caplog.records) == 1 and "in every validation" in caplog.text
 
 
-def test_a_head_that_waits_before_eos_alone_hurries_all_the_same() -> None:
+def test_a_head_that_waits_only_before_eos_has_collapsed() -> None:
     """A collapse that the mean delay (2.8 here) does not show."""
     sample = tiny.batch([tiny.Pair([5] * 9, [6] * 4)] * 2)
     alpha = torch.zeros(2, 5, 10)
@@ -344,7 +366,7 @@ def test_only_the_first_rank_speaks(caplog: pytest.LogCaptureFixture, monkeypatc
     assert not caplog.records
 
 
-def test_the_criterion_rings_it(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_criterion_feeds_the_alarm(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
     """Models that always wait or always write, run through the criterion as a trainer does."""
     monkeypatch.setattr(collapse, "PATIENCE", 3)
     for bias, words in ((-100.0, "read the whole source"), (100.0, "after the first source token"), (0.0, "")):

@@ -43,7 +43,7 @@ def test_a_system_against_itself(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert said.count("+0.00 (+0.00 to +0.00)") == said.count("\n| ") - 1 and "over 0% of these lags" in said
 
 
-def test_what_is_no_curve_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_invalid_curves_are_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     sweep(tmp_path)
     table = str(tmp_path / "results.csv")
     for words, problem in (
@@ -118,7 +118,7 @@ def test_other_sentences_and_missing_logs_are_named(tmp_path: Path, capsys: pyte
     log = tmp_path / "wait-k-wait-k=4-s1" / "results" / "generate-test.jsonl"
     log.write_text("\n".join(log.read_text(encoding="utf-8").splitlines()[:5]), encoding="utf-8")
     assert cli.main(["compare", str(table), "milk", "wait-k"]) == 2
-    assert "are not of the same sentences" in capsys.readouterr().err
+    assert "translate different sentences" in capsys.readouterr().err
     log.unlink()
     assert cli.main(["compare", str(table), "milk", "wait-k"]) == 2
     assert "are not here: there is no file" in capsys.readouterr().err

@@ -1,8 +1,9 @@
 """Damaged files of fairseq-preprocess: whole, refused with a sentence that names the file, or readable all the same."""
 
+import os
 import re
 from pathlib import Path
-from typing import List
+from typing import Callable, Dict, List
 
 import numpy as np
 import pytest
@@ -12,7 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairseq_milk.console.errors import UserError
+from fairseq_milk.host.checkpoint_file import read_checkpoint
 from fairseq_milk.host.data_files import check_data_files
+from fairseq_milk.tasks.checked_data import CheckedTranslationTask
+from tests.support.fuzzing import watched
 
 WORDS = 50
 SENTENCES = [[5, 6, 7, 2], [2], [49, 8, 2], [10, 11, 12, 13, 14, 15, 2]]
@@ -92,3 +96,18 @@ def test_large_files_are_looked_at_in_parts(tmp_path: Path, monkeypatch: pytest.
     tokens.tofile(paths[1])
     with pytest.raises(UserError, match="beyond the 50"):
         check(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["dict.de.txt", "train.de-en.de.idx", "train.de-en.de.bin", "model.pt"])
+def test_a_link_to_what_never_ends_is_not_read(name: str, tmp_path: Path) -> None:
+    """A folder of a stranger may hold links; a pipe, unlike /dev/zero, costs nothing if it is opened all the same."""
+    write(tmp_path)
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / name).unlink(missing_ok=True)
+    (tmp_path / name).symlink_to(tmp_path / "pipe")
+    readers: Dict[str, Callable[[], object]] = {
+        "dict.de.txt": lambda: CheckedTranslationTask.load_dictionary(str(tmp_path / name)),
+        "model.pt": lambda: read_checkpoint(str(tmp_path / name)),
+    }
+    with watched(), pytest.raises(UserError, match=f"{name} is not a regular file"):
+        readers.get(name, lambda: check(tmp_path))()

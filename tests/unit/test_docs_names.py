@@ -8,7 +8,7 @@ from typing import Set
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-DOCUMENTS = [ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")]
+DOCUMENTS = [ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]
 FOLDERS = "fairseq_milk|tests|examples|scripts|benchmarks|docs"
 # `folder/file.py`, and what follows it as `Class.method` after a colon.
 HOP = re.compile(rf"`((?:{FOLDERS})/[\w./-]+)`(?:\]\([^)]*\))?(?:: `([A-Za-z_][\w.]*)(?:\([^`]*\))?`)?")

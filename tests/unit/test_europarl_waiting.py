@@ -125,4 +125,4 @@ def test_glossed_schedules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caps
     assert schedules.main([*command, "0"]) == 0
     assert [path.name for path in (tmp_path / "pictures").iterdir()] == ["schedule-0.png"]
     assert schedules.main([*command, "1"]) == 2
-    assert "sentence 1 has 10 words and not the 2 of its gloss" in capsys.readouterr().err
+    assert "sentence 1 has 10 words, but its gloss has 2" in capsys.readouterr().err

@@ -8,20 +8,27 @@ import shutil
 import subprocess
 import sys
 import threading
+from functools import partial
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Tuple
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 import fairseq_milk
 from fairseq_milk.console.errors import UserError
 from fairseq_milk.functional import wait_k_delay
-from fairseq_milk.live.exported import load_exported
+from fairseq_milk.live import exported
+from fairseq_milk.live.exported import Graph, load_exported
 from fairseq_milk.live.graph_check import check_graph
-from fairseq_milk.live.knobs import settings
+from fairseq_milk.live.knobs import settings as knob_settings
 from fairseq_milk.live.manifest import digest_of
+from fairseq_milk.live.rounds import Step, play_round
+from tests.support import fuzzing
+from tests.support.exported_fuzzing import exported_kinds
 from tests.support.exported_models import WORDS, Exported, ExportedModels
-from tests.support.tiny_models import FIVE
+from tests.support.tiny_models import FIVE, Kind
 
 ROOT = Path(__file__).resolve().parents[2]
 Tokens = Tuple[List[int], List[int]]
@@ -35,7 +42,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> ExportedModels:
 @pytest.fixture
 def copy(models: ExportedModels, tmp_path: Path) -> Path:
     """A folder that a test may damage."""
-    return Path(shutil.copytree(models.get("milk").folder, tmp_path / "model"))
+    return Path(shutil.copytree(models.get(Kind("milk")).folder, tmp_path / "model"))
 
 
 def written(session: Any, source: List[int]) -> Tokens:
@@ -56,31 +63,42 @@ def differences(exported: Exported, sentences: int, seed: int = 1) -> int:
             knobs["k"] = draw.choice([1, 2, 4])
         if "threshold" in translator.knobs:
             knobs["threshold"] = draw.choice([0.1, 0.5, 0.5, 0.7])
-        want = written(checkpoint.begin(settings(checkpoint.knobs, knobs)), source)
+        want = written(checkpoint.begin(knob_settings(checkpoint.knobs, knobs)), source)
         different += written(translator.token_session(**knobs), source) != want
     return different
 
 
-@pytest.mark.parametrize("mechanism", FIVE)
-def test_tokens_and_delays_are_those_of_the_checkpoint(models: ExportedModels, mechanism: str) -> None:
+# of the Transformers the graphs that differ; tests/reliability/exported_equality.py has all
+TRANSFORMERS = [
+    Kind("milk", 2, 1, 2),
+    Kind("waitk", 2),
+    Kind("mocha", 2),
+    Kind("monotonic", 2, 2),
+    Kind("milk", 2, 2, 2),
+]
+KINDS = [*map(Kind, FIVE), *TRANSFORMERS]
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+def test_tokens_and_delays_are_those_of_the_checkpoint(models: ExportedModels, kind: Kind) -> None:
     """Under all knobs, without another export."""
-    exported = models.get(mechanism)
-    assert load_exported(str(exported.folder)).mechanism == mechanism
+    exported = models.get(kind)
+    assert load_exported(str(exported.folder)).mechanism == kind.attention
     assert differences(exported, 60) == 0
 
 
 def test_int8_is_close(models: ExportedModels) -> None:
     """Random weights are the worst case: most sentences agree all the same, and every one comes to an end."""
-    exact, small = models.get("milk"), models.get("milk", int8=True)
+    exact, small = models.get(Kind("milk")), models.get(Kind("milk"), int8=True)
     assert differences(small, 60) < 45
     sizes = [sum(path.stat().st_size for path in one.folder.glob("*.onnx")) for one in (small, exact)]
     assert sizes[0] < 1.5 * sizes[1]  # of a tiny model the graph itself is most
 
 
 def test_wait_k_counts_as_training_does(models: ExportedModels) -> None:
-    from fairseq_milk.live.exported import ExportedSession
+    from fairseq_milk.live.exported_session import ExportedSession
 
-    translator = load_exported(str(models.get("waitk").folder))
+    translator = load_exported(str(models.get(Kind("waitk")).folder))
     session = translator.token_session(k=3)
     assert isinstance(session, ExportedSession)
     for rate in ("1", "1.1", "0.3", "2.5", "1e-3"):
@@ -93,7 +111,7 @@ def test_wait_k_counts_as_training_does(models: ExportedModels) -> None:
 
 
 def test_threads_share_one_translator(models: ExportedModels) -> None:
-    translator = fairseq_milk.load(models.get("milk").folder)
+    translator = fairseq_milk.load(models.get(Kind("milk")).folder)
     sentences = [" ".join(f"w{(n * 7 + j) % WORDS}" for j in range(9)) for n in range(8)]
     alone = [translator.translate(sentence, max_len_b=5) for sentence in sentences]
     together: List[Any] = [None] * len(sentences)
@@ -108,6 +126,53 @@ def test_threads_share_one_translator(models: ExportedModels) -> None:
     for thread in threads:
         thread.join()
     assert together == alone
+
+
+def knobs_drawn(draw: random.Random, knobs: Dict[str, Any]) -> Dict[str, Any]:
+    drawn: Dict[str, Any] = {"max_len_b": 5, "max_writes": draw.choice([0, 1]), "early_eos": draw.choice([True, False])}
+    if "threshold" in knobs:
+        drawn["threshold"] = draw.choice([0.1, 0.5, 0.7])
+    return drawn
+
+
+@pytest.mark.parametrize("mechanism", FIVE)
+def test_sessions_in_one_batch_write_what_each_writes_alone(models: ExportedModels, mechanism: str) -> None:
+    """Sources and states of different lengths, and sessions that come and go."""
+    translator, draw = load_exported(str(models.get(Kind(mechanism)).folder)), random.Random(4)
+    sources = [[draw.randrange(4, 4 + WORDS) for _ in range(draw.randint(1, 9))] + [2] for _ in range(8)]
+    knobs = [knobs_drawn(draw, translator.knobs) for _ in sources]
+    want = [written(translator.token_session(**one), source) for one, source in zip(knobs, sources)]
+    steps: List[Step[Any]] = [
+        Step(partial(lambda one, source: (translator.token_session(**one), source), one, source), lambda steps: steps)
+        for one, source in zip(knobs, sources)
+    ]
+    runs = count_runs(translator._model.graphs["write"])  # type: ignore[attr-defined]
+    waiting, late = steps[:5], steps[5:]
+    while waiting:
+        waiting = play_round(waiting) + late[:1]
+        del late[:1]
+    found = [([one.token for one in step.written], [one.delay for one in step.written]) for step in steps]
+    assert found == want
+    assert runs[0] < sum(len(tokens) for tokens, _ in want)
+
+
+def count_runs(graph: Any) -> List[int]:
+    runs, run = [0], graph.run
+
+    def counted(state: Any) -> Any:
+        runs[0] += 1
+        return run(state)
+
+    graph.run = counted
+    return runs
+
+
+def test_int8_sessions_are_not_batched(models: ExportedModels) -> None:
+    """One scale is chosen for a whole batch: a sentence would depend on those beside it."""
+    for int8, batches in ((False, 1), (True, 2)):
+        translator = load_exported(str(models.get(Kind("milk"), int8=int8).folder))
+        one, other = translator.token_session(), translator.token_session()
+        assert len({one.batch, other.batch}) == batches
 
 
 WITHOUT = """
@@ -128,7 +193,7 @@ print(translation.text, translation.delays)
 
 
 def test_neither_torch_nor_fairseq_is_needed(models: ExportedModels) -> None:
-    folder, sentence = models.get("milk").folder, "w1 w2 w3 unheard w4"
+    folder, sentence = models.get(Kind("milk")).folder, "w1 w2 w3 unheard w4"
     command = [sys.executable, "-c", WITHOUT, str(folder), sentence]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
     want = fairseq_milk.load(folder).translate(sentence, max_len_b=5)
@@ -198,6 +263,8 @@ def test_links_pipes_and_other_paths_are_refused(copy: Path, tmp_path: Path) -> 
         (lambda fields: fields.update(rate="1/0"), "wrong values"),
         (lambda fields: fields.update(description="\x1b[2Jboo"), "description"),
         (lambda fields: fields.update(state={"s_h": [1, 2**40]}), "shape"),
+        (lambda fields: fields.update(state={"s_h": [2**16] * 4}), "size of 's_h'"),
+        (lambda fields: fields.update(state={"s_h": {}}), "shape"),
         (lambda fields: fields.update(state={}), "do not fit each other"),
         (lambda fields: fields.update(unheard_of=1), "unheard_of"),
         (lambda fields: fields.update(tokenizer={"path": "/etc"}), "tokenizer"),
@@ -217,11 +284,11 @@ def test_a_changed_manifest_is_noticed(copy: Path) -> None:
 
 
 def test_swapped_files_are_refused(copy: Path, models: ExportedModels) -> None:
-    shutil.copy(models.get("waitk").folder / "write.onnx", copy / "write.onnx")
-    refused(copy, "write.onnx is damaged or was exchanged")
+    shutil.copy(models.get(Kind("waitk")).folder / "write.onnx", copy / "write.onnx")
+    refused(copy, "write.onnx is damaged or was replaced")
     replace(copy, "write.onnx", (copy / "query.onnx").read_bytes())
     refused(copy, "do not fit each other")
-    replace(copy, "write.onnx", (models.get("milk").folder / "write.onnx").read_bytes())
+    replace(copy, "write.onnx", (models.get(Kind("milk")).folder / "write.onnx").read_bytes())
     replace(copy, "target.json", json.dumps(["<s>", "<pad>", "</s>", "<unk>", "a"]).encode())
     refused(copy, "do not fit each other")
     replace(copy, "target.json", json.dumps(["<s>", "<pad>", "</s>", "<unk>", "\x1b[2J"]).encode())
@@ -238,7 +305,8 @@ def onnx_with(**parts: Any) -> bytes:
         weight.data_location = TensorProto.EXTERNAL
         weight.external_data.add(key="location", value="/etc/passwd")
     x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, [1]) for name in "xy")
-    node = helper.make_node(parts.get("operator", "Add"), ["x", "w"], ["y"], domain=parts.get("domain", ""))
+    inputs = ["x", parts.get("name", "w")]  # another name: of a tensor that is not there
+    node = helper.make_node(parts.get("operator", "Add"), inputs, ["y"], domain=parts.get("domain", ""))
     if parts.get("inner"):
         node.attribute.append(helper.make_attribute("body", helper.make_graph([], "inner", [x], [x])))
     model = helper.make_model(helper.make_graph([node], "g", [x], [y], [weight]))
@@ -264,9 +332,75 @@ def test_a_graph_that_reaches_further_is_refused(copy: Path, parts: Dict[str, An
     refused(copy, f"read.onnx is not a graph of fairseq-milk export: .*{reason}")
 
 
+def test_onnxruntime_s_own_format_is_refused(
+    models: ExportedModels, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is not protobuf: a file that is both at once would be checked as one and run as the other."""
+    import onnxruntime
+
+    options, path = onnxruntime.SessionOptions(), tmp_path / "query.ort"
+    options.optimized_model_filepath = str(path)
+    options.add_session_config_entry("session.save_model_format", "ORT")
+    onnxruntime.InferenceSession(str(models.get(Kind("milk")).folder / "query.onnx"), options)
+    content = path.read_bytes()
+    assert content[4:8] == b"ORTM"
+    with pytest.raises(UserError, match="is not a graph of fairseq-milk export"):
+        Graph(content, "query.onnx")
+    with pytest.raises(UserError, match="it has 0 graphs"):
+        check_graph(b"", "empty")
+    monkeypatch.setattr(exported, "check_graph", lambda content, name: None)
+    with pytest.raises(UserError, match="onnxruntime cannot use query.onnx"):
+        Graph(content, "query.onnx")
+
+
+def test_onnxruntime_prints_nothing_of_a_file(copy: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    replace(copy, "read.onnx", onnx_with(name="\x1b[2J"))
+    with pytest.raises(UserError) as error:
+        fairseq_milk.load(copy)
+    assert str(error.value).isprintable() and capfd.readouterr() == ("", "")
+
+
+def test_a_graph_that_fails_in_the_middle_of_a_sentence(models: ExportedModels) -> None:
+    session = load_exported(str(models.get(Kind("milk")).folder)).session()
+    session.push("w1")
+    state: Any = session.token_session
+    state.state["s_0"] = state.state.pop(next(name for name in state.state if name.startswith("s_")))[:0]
+    with pytest.raises(UserError, match="query.onnx cannot be run|write.onnx cannot be run"):
+        session.end()
+
+
+FUZZED = ("manifest", "graph-read", "graph-query", "graph-write", "symbols", "codes", "pieces")
+FLIPS = 10
+
+
+@pytest.fixture(scope="module")
+def fuzzed(models: ExportedModels, tmp_path_factory: pytest.TempPathFactory) -> Tuple[Path, Dict[str, fuzzing.Kind]]:
+    folder = tmp_path_factory.mktemp("fuzz")
+    return folder, exported_kinds(models.get(Kind("milk")).folder, folder)
+
+
+@pytest.mark.parametrize("name", FUZZED)
+@settings(suppress_health_check=list(HealthCheck), max_examples=25)
+@given(case=st.data())
+def test_a_changed_folder_is_read_or_refused(
+    name: str, fuzzed: Tuple[Path, Dict[str, fuzzing.Kind]], case: st.DataObject
+) -> None:
+    folder, kinds = fuzzed
+    fuzzing.try_case(kinds[name], folder, case.draw(kinds[name].damaged))
+
+
+@pytest.mark.parametrize("name", FUZZED)
+def test_a_flipped_bit_with_a_digest_that_fits(name: str, fuzzed: Tuple[Path, Dict[str, fuzzing.Kind]]) -> None:
+    folder, kinds = fuzzed
+    kind, draw = kinds[name], random.Random(1)
+    assert fuzzing.try_case(kind, folder, kind.sound)
+    for _ in range(FLIPS):
+        fuzzing.try_case(kind, folder, fuzzing.flipped(kind.sound, draw.randrange(8 * len(kind.sound))))
+
+
 def test_bytes_that_are_no_graph(models: ExportedModels) -> None:
     """Cut anywhere, or changed anywhere, a file is refused in a sentence or is a graph: it never does anything else."""
-    content = (models.get("milk").folder / "query.onnx").read_bytes()
+    content = (models.get(Kind("milk")).folder / "query.onnx").read_bytes()
     draw = random.Random(1)
     for _ in range(300):
         damaged = bytearray(content[: draw.randrange(len(content))] if draw.random() < 0.5 else content)

@@ -97,6 +97,16 @@ def test_a_cut_source_gives_a_prefix(model: MilkRNMT) -> None:
             assert written == [token for token, delay in zip(full.tokens, full.delays) if delay <= read]
 
 
+@pytest.mark.parametrize("knobs", [{}, {"min_wait": 3, "max_writes": 1}, {"early_eos": False}])
+def test_one_sentence_is_a_batch_of_one(model: MilkRNMT, knobs: Dict[str, Any]) -> None:
+    """The session has a target of its own for one sentence: it decides as that of batches does."""
+    options = LIMITS._replace(**knobs)
+    for source in sentences(6, seed=11):
+        own = streamed(model, source, options)
+        with mock.patch.object(model, "sentence", lambda room: model.target(1, room)):
+            assert streamed(model, source, options) == own
+
+
 def test_what_is_not_read_does_not_matter(model: MilkRNMT) -> None:
     """In a batch, which holds the whole source, a different end of it does not change what was written before."""
     draw = random.Random(4)
@@ -112,7 +122,7 @@ def test_what_is_not_read_does_not_matter(model: MilkRNMT) -> None:
 def test_nothing_is_handed_over_before_its_time(model: MilkRNMT) -> None:
     """Whenever the attention of a session is asked, its memory is empty beyond what has been read."""
     attention, seen = model.decoder.attention, []
-    asked = {name: getattr(attention, name) for name in ("seek", "attend")}
+    asked = {name: getattr(attention, name) for name in ("seek", "attend", "seek_one", "look_back")}
 
     def spy(name: str) -> Any:
         def call(queries: Any, memory: Any, *args: Any) -> Any:

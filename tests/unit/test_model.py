@@ -82,7 +82,7 @@ def test_milk_starts_where_soft_attention_ends() -> None:
     torch.testing.assert_close(forward(milk, sample)[0], forward(soft, sample)[0])
 
 
-def test_half_an_energy_is_no_start() -> None:
+def test_an_incomplete_energy_is_refused_as_a_start() -> None:
     state = tiny.model(attention="milk").state_dict()
     del state["decoder.attention.head.v"]
     with pytest.raises(UserError, match="does not fit"):
@@ -194,12 +194,34 @@ def configured(*arguments: str) -> MilkRNMTConfig:
     return MilkRNMTConfig.read(convert_namespace_to_omegaconf(args).model)
 
 
+@pytest.mark.parametrize("build", [tiny.model, tiny.transformer])
+def test_a_head_that_is_not_asked_yet_leaves_soft_attention(build: Any) -> None:
+    sample = tiny.batch(tiny.pairs(5))
+    torch.manual_seed(0)
+    milk = build(attention="milk", noise=4.0, head_after=2, energy_bias=3.0).train()
+    soft = build(attention="soft").train()
+    soft.load_state_dict({name: milk.state_dict()[name] for name in soft.state_dict()})
+    milk.set_num_updates(1)
+    ours, theirs = (model(**sample["net_input"]) for model in (milk, soft))
+    torch.testing.assert_close(ours[0], theirs[0])
+    ours[0].sum().backward()
+    assert all(p.grad is not None and not p.grad.any() for p in milk.decoder.attention.head.parameters())
+    milk.set_num_updates(2)
+    assert not torch.allclose(milk(**sample["net_input"])[0], theirs[0]), "now it decides"
+
+
 def test_the_defaults_are_the_paper_s() -> None:
     cfg = configured("--arch", "milk_rnmt")
     assert (cfg.encoder_layers, cfg.decoder_layers) == (6, 8)
     assert (cfg.embed_dim, cfg.hidden_size, cfg.energy_dim) == (512, 512, 512)
     assert (cfg.dropout, cfg.attention, cfg.noise, cfg.encoder_bidirectional) == (0.2, "milk", 4.0, False)
-    assert (cfg.energy_bias, cfg.cell_clip, cfg.output_nonlinearity) == (-1.0, 10.0, False)
+    assert (cfg.cell_clip, cfg.output_nonlinearity) == (10.0, False)
+    assert (cfg.initial_bias, cfg.head_after, cfg.noise_ramp, cfg.head_pace) == (-8.0, 0.3, 0.0, 1.0), "not the paper's"
+    assert [configured("--arch", "milk_rnmt", "--attention", a).initial_bias for a in ("mocha", "monotonic")] == [
+        -1,
+        -1,
+    ]
+    assert configured("--arch", "milk_rnmt_small").head_pace == configured("--arch", "milk_rnmt_tiny").head_pace == 20
     assert not (cfg.unpreserved_mass or cfg.published_alignment)
     assert not (cfg.share_all_embeddings or cfg.share_decoder_input_output_embed)
     model = MilkRNMT.build_model(tiny.options(encoder_layers=6, decoder_layers=8), tiny.task())
@@ -232,6 +254,7 @@ def test_rnmt_offline_refuses_a_streaming_attention() -> None:
         ("dropout", float("nan")),
         ("noise", -1.0),
         ("noise_ramp", -1),
+        ("noise_ramp", 1.5),
         ("head_pace", 0.0),
         ("embed_pace", 0.0),
         ("cell_clip", -1.0),

@@ -181,7 +181,7 @@ def test_the_number_of_rejected_steps_is_logged() -> None:
     assert aggregator.get_smoothed_values()["rejected_steps"] == 2
 
 
-def test_the_guard_s_memory_is_saved_with_the_optimizer() -> None:
+def test_the_state_of_the_guard_is_saved_with_the_optimizer() -> None:
     adam, resumed = optimizer(), optimizer()
     for gradient in (1.0, 2.0, math.nan):
         update(adam, gradient)
@@ -202,7 +202,7 @@ def test_the_guard_sees_true_norms_where_the_optimizer_unscales() -> None:
     assert seen[0] == pytest.approx(seen[1])
 
 
-def test_a_norm_that_overflows_is_the_scaler_s_business() -> None:
+def test_a_norm_that_overflows_is_left_to_the_scaler() -> None:
     adam = optimizer(fp16=True)
     (p,) = adam.params
     p.grad = torch.full((2,), math.inf)

@@ -117,7 +117,7 @@ def test_only_the_loss_carries_a_gradient() -> None:
     assert result.loss.requires_grad and not result.nll.requires_grad and not result.correct.requires_grad
 
 
-def test_no_gradient_is_computed_when_nobody_asks(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_gradient_is_computed_when_none_is_required(monkeypatch: pytest.MonkeyPatch) -> None:
     x = inputs()
     with_grad = label_smoothed_nll(*x, 0.1, PAD)
     monkeypatch.setattr("fairseq_milk.functional.output_loss._accumulate", None)

@@ -8,8 +8,12 @@ import torch
 from torch import Tensor
 
 from fairseq_milk.checks import precision as check_module
+from fairseq_milk.console.errors import UserError
 from fairseq_milk.functional import product
-from fairseq_milk.functional.product import ProductPrecision
+from fairseq_milk.functional.product import DecodingWeight, ProductPrecision
+from fairseq_milk.generation import DecodingOptions, translate
+from fairseq_milk.tasks.generators import configure_precision
+from tests.reliability.three_ways import collate, streamed
 from tests.support import tiny_models as tiny
 
 # Each operand is off by 2^-9 and so is the result; a gradient passes through a handful of products, and a recurrent
@@ -117,7 +121,7 @@ def test_the_check_says_which_type_is_used(precision: str, instructions: bool, m
     assert found.status == ("warn" if precision == "bf16" and not instructions else "ok")
 
 
-def test_a_model_in_half_precision_is_left_alone() -> None:
+def test_a_model_in_half_precision_is_not_changed() -> None:
     products = ProductPrecision(torch.bfloat16)
     products.use(CPU, True)
     assert products.operand(torch.ones(2, dtype=torch.float16)).dtype == torch.float16
@@ -135,3 +139,62 @@ def test_a_linear_map_in_bfloat16(bias: bool) -> None:
     assert rounded.dtype == torch.float32
     torch.testing.assert_close(rounded, truth, rtol=0.02, atol=0.05)
     assert not torch.equal(rounded, truth)
+
+
+@pytest.mark.parametrize("attention", tiny.FIVE)
+def test_decoding_in_bfloat16_if_asked(attention: str) -> None:
+    """Batch and session agree in bfloat16 too, and the scores are those of float32 up to its rounding."""
+    torch.manual_seed(2)
+    model = tiny.model(20, attention=attention, embed_dim=32, hidden_size=32, energy_dim=32, spread=0.3).eval()
+    sources = [[5, 9, 7, 2], [6, 2], [8, 4, 11, 12, 5, 2]]
+    options = DecodingOptions(max_len_a=1.0, max_len_b=0)
+    exact = translate(model, collate(sources), options)
+    model.decode_in("bf16")
+    assert model.decoder.output.products.dtype == torch.bfloat16
+    rounded = translate(model, collate(sources), options)
+    streams = [streamed(model, source, options) for source in sources]
+    assert [(one.tokens, one.delays) for one in rounded] == [(one.tokens, one.delays) for one in streams]
+    assert [one.scores for one in rounded] != [one.scores for one in exact]
+    for one, other in zip(rounded, exact):
+        assert one.scores[0] == pytest.approx(other.scores[0], abs=0.2)
+    model.decode_in("float32")
+    assert [one.scores for one in translate(model, collate(sources), options)] == [one.scores for one in exact]
+
+
+def test_what_cannot_decode_in_bfloat16_is_refused() -> None:
+    with pytest.raises(UserError, match="--decode-precision must be float32 or bf16, got fp8"):
+        configure_precision([tiny.model()], "fp8")
+    configure_precision([torch.nn.Linear(1, 1)], "float32")
+    with pytest.raises(UserError, match="--decode-precision bf16 is for models of fairseq_milk"):
+        configure_precision([torch.nn.Linear(1, 1)], "bf16")
+
+
+# ---- weights for decoding ---------------------------------------------------------------------------------------
+
+
+def test_weights_side_by_side_are_multiplied_at_once() -> None:
+    x, y, w, v, b = torch.randn(3, 4), torch.randn(3, 5), torch.randn(6, 4), torch.randn(6, 5), torch.randn(6)
+    joined = DecodingWeight(ProductPrecision())
+    torch.testing.assert_close(joined.linear(torch.cat((x, y), 1), w, v, bias=b), x @ w.t() + y @ v.t() + b)
+
+
+def test_a_changed_weight_is_seen() -> None:
+    model = tiny.model(attention="milk").eval()
+    output, features = model.decoder.output, torch.randn(2, model.decoder.output.weight.size(1))
+    with torch.no_grad():
+        for change in (lambda w: None, lambda w: w.mul_(2), lambda w: w.fill_(1.0)):
+            change(output.weight)
+            torch.testing.assert_close(output.one_step(features), output(features))
+
+
+def test_a_training_that_goes_on_is_seen() -> None:
+    """Optimisers write into `weight.data`, which torch does not count as a change."""
+    model = tiny.model(attention="milk").eval()
+    layer, x = model.decoder.layers[0], torch.randn(2, model.decoder.layers[0].input_size)
+    with torch.no_grad():
+        layer.step(x)
+        model.train()
+        layer.weight_x.data.copy_(layer.weight_x.roll(1, dims=0))
+        model.eval()
+        after = layer.step(x).h
+    torch.testing.assert_close(after, layer.step(x).h.detach())  # with gradients the weights are taken as they are

@@ -30,6 +30,7 @@ def test_the_versions_of_python_are_the_same_everywhere() -> None:
     first, last = pythons()[0], pythons()[-1]
     next_minor = f"3.{int(last.split('.')[1]) + 1}"
     assert f'python_requires=">={first},<{next_minor}"' in text("setup.py")
+    assert f"PYTHONS = {tuple(pythons())}".replace("'", '"') in text("setup.py")
     assert f'target-version = "py{first.replace(".", "")}"' in text("pyproject.toml")
     assert text("scripts/setup.sh").count(f"{first} to {last}") == 3
     assert f"Python {first} to {last}" in text("README.md")

@@ -60,7 +60,7 @@ def test_published_references_take_the_place_of_those_of_the_records() -> None:
         score_records(records, texts[:3])
 
 
-def test_what_cannot_be_had_is_nan_and_said() -> None:
+def test_missing_metrics_are_nan_with_a_reason() -> None:
     records = [record._replace(reference=None) for record in generation(3)]
     score = score_records(records)
     assert math.isnan(score.figure("BLEU")) and score.signature("BLEU") == "" and score.figure("DAL") > 0
@@ -94,7 +94,7 @@ def test_forms_of_text() -> None:
 def test_hypotheses_put_together_differently_from_their_references() -> None:
     plain, tokenised, subwords = ["A house."] * 3, ["A house ."] * 3, ["A ho@@ use ."] * 3
     said = Texts(tokenised, plain).warning()
-    assert said is not None and "hypotheses are tokenised text, the references detokenised text" in said
+    assert said is not None and "hypotheses are tokenised text but the references detokenised text" in said
     said = Texts(subwords, tokenised).warning()
     assert said is not None and "hypotheses are text with subwords left in" in said
     assert "of subwords" in (Texts(subwords, subwords).warning() or "")

@@ -151,7 +151,7 @@ def test_a_failure_shows_its_log_and_the_others_go_on(codes: Dict[str, int], tmp
 def test_a_command_that_leaves_nothing_has_failed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     nothing = [sys.executable, "-ISc", ""]
     monkeypatch.setattr(Run, "commands", lambda run: [nothing, nothing])
-    assert "has left no " in complete(make_run(tmp_path, "soft"))
+    assert "has not written " in complete(make_run(tmp_path, "soft"))
 
 
 def test_a_warm_start_comes_after_what_it_starts_from(codes: Dict[str, int], tmp_path: Path) -> None:
@@ -246,7 +246,7 @@ def test_checkpoints_that_were_cut_off(tmp_path: Path) -> None:
     assert not (tmp_path / "checkpoint_best.pt").exists()
 
 
-def test_a_folder_that_cannot_be_locked_is_not_taken_for_somebody_else_s(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_locked_is_an_error(tmp_path: Path) -> None:
     run, nothing = make_run(tmp_path, "soft"), OSError(errno.ENOSYS, "Function not implemented")
     with mock.patch("fcntl.flock", side_effect=nothing), pytest.raises(RunError, match="cannot be locked"):
         lock(run)
@@ -314,9 +314,7 @@ DAMAGED += ['{"spent": "x", "since": 1}', '{"settings": 3, "seconds": {}}', '{"s
 
 @pytest.mark.parametrize("name", ["settings.json", "trained.json", "done.json", "clock.json"])
 @pytest.mark.parametrize("text", DAMAGED, ids=range(len(DAMAGED)))
-def test_damaged_files_of_a_run_are_as_good_as_none(
-    codes: Dict[str, int], tmp_path: Path, name: str, text: str
-) -> None:
+def test_damaged_files_of_a_run_count_as_missing(codes: Dict[str, int], tmp_path: Path, name: str, text: str) -> None:
     """What it has is made again; a model is never removed for it."""
     run = make_run(tmp_path, "a")
     run.folder.mkdir(parents=True)

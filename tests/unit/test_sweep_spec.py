@@ -128,7 +128,7 @@ MISTAKES = [
     ("train: {lr: [1, 2]}", "train.lr: a list of values belongs under 'grid'"),
     ("train: {lr: {a: 1}}", "train.lr: a number, a text, true or false is expected here, got 'key: value' lines"),
     ("train: {lr: }", "train.lr: a number, a text, true or false is expected here, got nothing"),
-    ("train: {lr: ''}", "train.lr: a text with something in it is expected here, got ''"),
+    ("train: {lr: ''}", "train.lr: a text that is not empty is expected here, got ''"),
     ("train: {lr: 1e999}", "train.lr: a finite number is expected here, got inf"),
     ("seeds: 1", "seeds: a list of whole numbers is expected here, got 1"),
     ("seeds: []", "seeds: a list of whole numbers is expected here, got a list"),
@@ -157,13 +157,13 @@ MISTAKES = [
     ("slurm: {ntasks: 8}", "slurm: 'ntasks' cannot be given: a run is one task"),
     ('slurm: {comment: "a\\nrm -r x"}', "slurm.comment: one line is expected here, got 'a\\nrm -r x'"),
     # duplicates
-    ("seeds: [1, 1]", "seeds: a seed is there twice"),
-    ("train: {lr: 1, lr: 2}", "the key 'lr' is there twice"),
-    ("train: &a {lr: 1}\ngenerate: {<<: *a, lr: 3, lr: 4}", "the key 'lr' is there twice"),
-    ("systems: {a: {}, a: {}}", "the key 'a' is there twice"),
-    ("systems: {a: {grid: {lr: [0.1, 0.10]}}}", "systems.a: the run a-lr=0.1-s1 is there twice"),
-    ("systems: {a: {}, A: {}}", "systems.A: the run A-s1 is there twice (the other is systems.a)"),
-    ("systems: {a-lr=1: {}, a: {grid: {lr: [1]}}}", "systems.a: the run a-lr=1-s1 is there twice"),
+    ("seeds: [1, 1]", "seeds: a seed appears twice"),
+    ("train: {lr: 1, lr: 2}", "the key 'lr' appears twice"),
+    ("train: &a {lr: 1}\ngenerate: {<<: *a, lr: 3, lr: 4}", "the key 'lr' appears twice"),
+    ("systems: {a: {}, a: {}}", "the key 'a' appears twice"),
+    ("systems: {a: {grid: {lr: [0.1, 0.10]}}}", "systems.a: the run a-lr=0.1-s1 appears twice"),
+    ("systems: {a: {}, A: {}}", "systems.A: the run A-s1 appears twice (the other is systems.a)"),
+    ("systems: {a-lr=1: {}, a: {grid: {lr: [1]}}}", "systems.a: the run a-lr=1-s1 appears twice"),
     # paths outside
     ("name: ../x", "name: '../x' cannot be a name"),
     ("name: /tmp/x", "name: '/tmp/x' cannot be a name"),
@@ -233,7 +233,7 @@ def without(text: str, key: str) -> str:
         (b"train: &a {x: *a}\n", "it contains itself"),
     ],
 )
-def test_what_is_no_sweep_at_all(tmp_path: Path, content: bytes, problem: str) -> None:
+def test_files_that_are_not_sweeps(tmp_path: Path, content: bytes, problem: str) -> None:
     path = tmp_path / "sweep.yaml"
     path.write_bytes(content)
     with pytest.raises(UserError) as error:
@@ -367,7 +367,7 @@ def test_the_size_of_a_sweep_is_bounded(tmp_path: Path, text: str, problem: str)
     assert problem in str(raised.value) and str(path) in str(raised.value) and len(str(raised.value)) < 1000
 
 
-def test_what_is_no_file_is_not_read(tmp_path: Path) -> None:
+def test_a_path_that_is_not_a_file_is_not_read(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     for path in (tmp_path / "pipe", Path("/dev/zero")):
         with pytest.raises(UserError, match="is not a file"):

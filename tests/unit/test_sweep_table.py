@@ -60,7 +60,7 @@ def test_what_is_written_is_read(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["results.csv", "results.json"])
-def test_a_figure_that_could_not_be_had(tmp_path: Path, name: str) -> None:
+def test_missing_figures(tmp_path: Path, name: str) -> None:
     write_results([at(ROW._replace(bleu=math.nan, bleu_signature=""), tmp_path)], tmp_path)
     (row,) = read_results(tmp_path / name)
     assert math.isnan(row.bleu) and row.bleu_signature == "" and row.dal == ROW.dal
@@ -110,7 +110,7 @@ def test_faults(tmp_path: Path, change: Dict[str, Any], problem: str) -> None:
         ("none.csv", None, "cannot be read: No such file"),
     ],
 )
-def test_what_is_no_table(tmp_path: Path, name: str, content: Any, problem: str) -> None:
+def test_files_that_are_not_tables(tmp_path: Path, name: str, content: Any, problem: str) -> None:
     if content is not None:
         (tmp_path / name).write_bytes(content)
     with pytest.raises(UserError, match=problem):
@@ -147,9 +147,9 @@ def test_a_run_without_references_has_a_row(run: Run, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{}", '{"sentences": 2, "BLEU": {"score": 1}, "latency": null}'])
-def test_results_that_somebody_has_damaged(run: Run, content: str) -> None:
+def test_damaged_results(run: Run, content: str) -> None:
     run.summary.write_text(content)
-    with pytest.raises(RunError, match="does not hold what fairseq-generate has left there: remove .*done.json"):
+    with pytest.raises(RunError, match="the results in .* are damaged: remove .*done.json"):
         result_of(run)
 
 

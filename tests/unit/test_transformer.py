@@ -1,6 +1,6 @@
 """The Transformer: the same schedule however it is run, for every mechanism, with one and with several schedules."""
 
-from typing import Any, Dict, List, NamedTuple, Tuple
+from typing import Any, Dict, List, Tuple
 
 import pytest
 import torch
@@ -13,33 +13,20 @@ from fairseq_milk.functional import expected_delays
 from fairseq_milk.generation import DecodingOptions, StreamingSession, translate
 from fairseq_milk.models.milk_transformer import MilkTransformer
 from tests.support import tiny_models as tiny
+from tests.support.tiny_models import Kind
 
 PAD, EOS = Dictionary().pad(), Dictionary().eos()
 LIMITS = DecodingOptions(max_len_a=1.0, max_len_b=5)
 SOURCES = [[*pair.source, EOS] for pair in tiny.pairs(11, longest=8, seed=5)] + [[EOS]]
 
 
-class Kind(NamedTuple):
-    attention: str
-    schedule_heads: int = 1
-    schedule_layer: int = 1
-
-    def build(self, **changes: Any) -> MilkTransformer:
-        return tiny.transformer(**self._asdict(), **changes)
-
-
-KINDS = [
-    *(Kind(name) for name in tiny.FIVE),
-    *(Kind(name, schedule_heads=2) for name in tiny.LEARNED),
-    Kind("milk", schedule_layer=2),
-]
-kinds = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: "-".join(map(str, kind)))
+kinds = pytest.mark.parametrize("kind", tiny.TRANSFORMERS, ids=str)
 Written = List[Tuple[List[int], List[int]]]  # tokens and delays of each sentence
 
 
 def decoder_of(kind: Kind) -> MilkTransformer:
     """In float64, where no two candidates are close enough for the order of a sum to decide."""
-    model = kind.build(energy_bias=4.0 if kind.schedule_heads > 1 else 0.0).double().eval()
+    model: MilkTransformer = kind.build(energy_bias=4.0 if kind.schedules > 1 else 0.0).double().eval()
     for attention in model.decoder.attentions:
         if attention.learned and attention.decides:
             torch.nn.init.ones_(attention.head.g)
@@ -90,8 +77,8 @@ def test_batches_and_streams_write_the_same_at_the_same_time(kind: Kind) -> None
     ],
     ids=["min_wait", "max_writes", "late_eos", "all"],
 )
-@pytest.mark.parametrize("kind", [Kind("milk"), Kind("mocha", schedule_heads=2), Kind("waitk")])
-def test_so_they_do_with_knobs(kind: Kind, options: DecodingOptions) -> None:
+@pytest.mark.parametrize("kind", [Kind("milk", heads=2), Kind("mocha", heads=2, schedules=2), Kind("waitk", heads=2)])
+def test_batches_and_streams_agree_with_knobs(kind: Kind, options: DecodingOptions) -> None:
     model = decoder_of(kind)
     alone = batched(model, 1, options)
     assert batched(model, 7, options) == alone and streamed(model, options) == alone
@@ -164,7 +151,7 @@ def test_every_parameter_learns(kind: Kind) -> None:
 
 
 @pytest.mark.parametrize("head_latency", ["weighted", "maximum"])
-@pytest.mark.parametrize("kind", [k for k in KINDS if k.attention in tiny.LEARNED])
+@pytest.mark.parametrize("kind", [k for k in tiny.TRANSFORMERS if k.attention in tiny.LEARNED])
 def test_the_latency_alone_moves_every_head(kind: Kind, head_latency: str) -> None:
     model = kind.build().train()
     criterion = tiny.criterion(latency_weight=1.0, head_latency=head_latency)
@@ -179,7 +166,7 @@ def test_the_latency_alone_moves_every_head(kind: Kind, head_latency: str) -> No
 
 
 def test_the_variance_is_that_of_the_heads() -> None:
-    model = Kind("milk", schedule_heads=2).build().double().train()
+    model = Kind("milk", heads=2, schedules=2).build().double().train()
     sample = tiny.batch(tiny.pairs(5))
     plain, weighed = (tiny.criterion(head_variance_weight=weight) for weight in (0.0, 0.5))
     g = expected_delays(model(**sample["net_input"], features_only=True)[1]["alphas"])  # (B, S, I)

@@ -1,6 +1,7 @@
 """Streaming of words: how a word is split, when a word is complete, and output that only grows."""
 
 import io
+import threading
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, List, Sequence, Tuple
@@ -14,6 +15,7 @@ from fairseq_milk.generation.loading import build_bpe, build_moses, find_codes
 from fairseq_milk.live import Piece, Session
 from fairseq_milk.text.encoders import BoundedCache, SentencePiece
 from fairseq_milk.text.words import SourceWords, TargetText
+from tests.support.stand_in_translators import stand_in
 from tests.support.tiny_models import model as tiny_model
 
 MOSES = build_moses(SimpleNamespace(cfg=SimpleNamespace(source_lang="en", target_lang="en")))
@@ -112,6 +114,28 @@ def test_subwords_are_forgotten_when_there_are_too_many(tmp_path: Path) -> None:
     assert bpe.encode("ab xab") == "ab x@@ ab"
 
 
+def test_subwords_can_be_made_by_several_threads(tmp_path: Path) -> None:
+    """subword-nmt asks whether it knows a word and then looks it up: nobody may empty the cache in between."""
+    (tmp_path / "codes").write_text("#version: 0.2\na b</w>\n")
+    bpe = build_bpe(str(tmp_path / "codes"))
+
+    class Interrupted(BoundedCache):
+        room = 1
+
+        def __contains__(self, word: object) -> bool:
+            known = super().__contains__(word)
+            if known and threading.current_thread() is threading.main_thread():
+                other.start()
+                other.join(0.2)
+            return known
+
+    bpe.bpe.cache = Interrupted()
+    other = threading.Thread(target=bpe.encode, args=("another word",))
+    bpe.encode("xab")
+    assert bpe.encode("xab") == "x@@ ab"
+    other.join(20)
+
+
 def test_a_sentencepiece_model_is_found_or_asked_for(tmp_path: Path) -> None:
     task = SimpleNamespace(source_dictionary=dictionary("▁the", "▁hou", "ses"), target_dictionary=dictionary("a"))
     with pytest.raises(
@@ -141,6 +165,17 @@ def test_a_session_writes_while_it_reads() -> None:
     assert session.done and text.split() == [model.decoder.dictionary[w.token] for w in session.written[:-1]]
     assert [w.delay for w in session.written[:4]] == [2, 3, 4, 5]
     assert session.text == text and session.translation().text == text
+
+
+def test_a_session_that_has_ended_takes_nothing_more() -> None:
+    session = stand_in("waitk").session()
+    session.push("er")
+    session.end()
+    before = session.translation()
+    for again in (session.end, lambda: session.push("hat")):
+        with pytest.raises(ValueError, match="has ended: begin a new session"):
+            again()
+    assert session.translation() == before and session.words == 1
 
 
 def test_sessions_at_once_share_no_text() -> None:

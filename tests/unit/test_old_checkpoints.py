@@ -1,6 +1,6 @@
 """Checkpoints written before the attention was taken apart into stops and lookbacks still load and give the same.
 
-`support/checkpoints_of_before/e45763e.json` was written by commit e45763e: for each mechanism the names and shapes of
+`support/old_checkpoints/e45763e.json` was written by commit e45763e: for each mechanism the names and shapes of
 all parameters, in order, and what a model with the weights of `fill` did with a batch.
 """
 
@@ -14,7 +14,7 @@ import torch
 from tests.support import tiny_models as tiny
 
 BEFORE: Dict[str, Any] = json.loads(
-    (Path(__file__).parents[1] / "support" / "checkpoints_of_before" / "e45763e.json").read_text()
+    (Path(__file__).parents[1] / "support" / "old_checkpoints" / "e45763e.json").read_text()
 )
 
 
@@ -31,12 +31,12 @@ def fill(name: str, shape: Any) -> torch.Tensor:
     return torch.full(shape, special[name], dtype=torch.float64) if name in special else values.view(shape)
 
 
-def test_the_fixture_is_of_all_five() -> None:
+def test_the_fixture_has_all_five_mechanisms() -> None:
     assert tuple(BEFORE) == tiny.FIVE
 
 
 @pytest.mark.parametrize("attention", tiny.FIVE)
-def test_names_shapes_and_order_are_those_of_before(attention: str) -> None:
+def test_parameters_keep_their_names_shapes_and_order(attention: str) -> None:
     """The order too: an optimiser's state has no names."""
     parameters = [(name, list(p.shape)) for name, p in built(attention).named_parameters()]
     assert parameters == list(BEFORE[attention]["parameters"].items())
@@ -44,7 +44,7 @@ def test_names_shapes_and_order_are_those_of_before(attention: str) -> None:
 
 @pytest.mark.parametrize("attention", tiny.FIVE)
 @torch.no_grad()
-def test_a_checkpoint_of_before_gives_what_it_gave(attention: str) -> None:
+def test_an_old_checkpoint_gives_the_same_output(attention: str) -> None:
     model, before = built(attention), BEFORE[attention]
     model.load_state_dict({name: fill(name, shape) for name, shape in before["parameters"].items()}, strict=True)
     net_input = tiny.batch(tiny.pairs(6))["net_input"]

@@ -1,0 +1,48 @@
+"""The recorded results of Europarl: the document agrees with the figures, and the logs of trainings are read right."""
+
+import math
+from pathlib import Path
+from typing import Dict
+
+from examples.document import fill
+from examples.europarl_de_en import record, training_curves
+from examples.recording import as_csv
+
+LOG = """2026-11-18 01:58:55 | INFO | fairseq_cli.train | Start iterating over samples
+2026-11-18 02:01:22 | INFO | train_inner | {"num_updates": "50", "nll_loss": "4.655", "dal": "28.236"}
+2026-11-18 02:05:22 | INFO | valid | {"valid_num_updates": "100", "valid_nll_loss": "4.5", "valid_dal": "18.2", \
+"valid_expected_nll_loss": "4.4", "valid_expected_dal": "14.7"}
+2026-11-18 02:09:22 | INFO | valid | {"valid_num_updates": "200", "valid_nll_loss": "4.1", "valid_dal": "5.6"}
+"""
+
+
+def test_every_table_of_results_md_is_that_of_the_recorded_sweep() -> None:
+    """If this fails, run `python -m examples.europarl_de_en.record SWEEP --shown RUN RUN`."""
+    assert fill(record.DOCUMENT, record.tables()) == record.DOCUMENT.read_text(encoding="utf-8")
+
+
+def test_the_course_of_a_training_comes_from_its_log(tmp_path: Path) -> None:
+    log = tmp_path / "milk-s1" / "train.log"
+    log.parent.mkdir()
+    log.write_text(LOG, encoding="utf-8")
+    train, learned, fixed = training_curves.read_log(log)
+    assert (train.run, train.updates, train.expected_dal) == ("milk-s1", 50, 28.236) and math.isnan(train.hard_dal)
+    assert learned == ("milk-s1", 100, 14.7, 18.2, 4.4, 4.5)
+    assert fixed == ("milk-s1", 200, 5.6, 5.6, 4.1, 4.1), "a fixed schedule is its own expectation"
+    kept = tmp_path / "training.csv"
+    kept.write_text(as_csv([train, learned, fixed]), encoding="utf-8")
+    assert training_curves.read_points(kept)[1:] == [learned, fixed]
+    table = training_curves.validation_table([train, learned, fixed], ["milk-s1"])
+    assert [row[1] for row in table] == ["updates", "100", "200"]
+
+
+def test_a_difference_has_a_row_per_point_and_the_mean() -> None:
+    def entry(setting: str, *dal: float) -> Dict[str, object]:
+        quality = {"score": 0.5, "low": -0.25, "high": 1.25}
+        return {"setting": setting, "dal": list(dal), "quality": quality, "above": 0.9}
+
+    found = record.difference_table({"test": {"points": [entry("λ=0.4", 5.0)], "mean": entry("", 4.0, 6.0)}})
+    assert found[1:] == [
+        ["test, λ=0.4", "5.00", "+0.50 (-0.25 to +1.25)", "90%"],
+        ["test, mean over both", "4.00 to 6.00", "+0.50 (-0.25 to +1.25)", "90%"],
+    ]
