@@ -11,13 +11,15 @@ Finished steps are kept: run again after an interruption, or with other settings
 """
 
 import argparse
+import contextlib
+import logging
 import os
 import shutil
 import sys
 from collections import Counter
 from functools import partial
 from pathlib import Path
-from typing import Any, List, Optional, Sequence, Tuple
+from typing import Any, Iterator, List, Optional, Sequence, Tuple
 from typing import Counter as Counts
 
 from examples.prepare import text
@@ -151,7 +153,8 @@ class Preparation:
         segmented = {split: str(self.out / "bpe" / split) for split in self.corpus.splits()}
         words += ["--trainpref", segmented.pop("train"), "--validpref", segmented.pop("valid")]
         words += ["--testpref", ",".join(segmented.values())]
-        preprocess.main(options.get_preprocessing_parser().parse_args(words))
+        with log_files_closed("fairseq_cli.preprocess"):
+            preprocess.main(options.get_preprocessing_parser().parse_args(words))
         os.replace(making, data)
 
     def check_lengths(self) -> bool:
@@ -160,6 +163,19 @@ class Preparation:
         for length in found:
             self.line.say(length.sentence())
         return all(abs(length.deviation) <= TOLERANCE for length in found)
+
+
+@contextlib.contextmanager
+def log_files_closed(name: str) -> Iterator[None]:
+    """Remove and close the handlers that the body adds to a logger: fairseq-preprocess leaves one for its log file."""
+    logger = logging.getLogger(name)
+    before = logger.handlers[:]
+    try:
+        yield
+    finally:
+        for handler in [handler for handler in logger.handlers if handler not in before]:
+            logger.removeHandler(handler)
+            handler.close()
 
 
 def with_pairs(bitext: Bitext) -> str:

@@ -3,6 +3,7 @@
 import gzip
 import io
 import json
+import logging
 import re
 import socket
 import stat
@@ -108,6 +109,7 @@ def test_a_recipe_from_its_archives_to_training_and_bleu(
     with serve(tmp_path / "mirror", 5000) as server:  # the first download breaks off
         base = {"multi30k": tmp_path / "mirror", "wmt15_de_en": server.url}.get(name, (tmp_path / "mirror").as_uri())
         prepare(corpus, tmp_path / "out", base, workers=2)
+    assert not logging.getLogger("fairseq_cli.preprocess").handlers  # the log file is closed
     out, source, target = tmp_path / "out", corpus.source, corpus.target
     assert len(lines_of(out / "bpe" / f"train.{source}")) == LINES["train"] * len(corpus.train)
     assert len(lines_of(out / "bpe" / f"valid.{target}")) == LINES["valid"] * len(corpus.valid)

@@ -21,6 +21,7 @@ from fairseq.logging import metrics, progress_bar
 from fairseq_cli import generate, interactive, preprocess, train, validate
 
 import fairseq_milk
+from examples.prepare.pipeline import log_files_closed
 
 fairseq_milk.register()  # another test may have imported it before fairseq
 
@@ -74,8 +75,9 @@ def run(command: str, *arguments: Any) -> Finished:
     checkpoint_utils.save_checkpoint.__dict__.pop("best", None)
     train.should_stop_early.__dict__.clear()
     progress_bar._tensorboard_writers.clear()
-    with captured() as (stdout, log), mock.patch.object(sys, "argv", [command, *map(str, arguments)]):
-        COMMANDS[command]()
+    with captured() as (stdout, log), log_files_closed("fairseq_cli.preprocess"):
+        with mock.patch.object(sys, "argv", [command, *map(str, arguments)]):
+            COMMANDS[command]()
     return Finished(stdout.getvalue(), log.getvalue())
 
 
