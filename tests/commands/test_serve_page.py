@@ -19,6 +19,12 @@ from tests.support.stand_in_translators import stand_in
 pytestmark = pytest.mark.slow
 MODELS = {"MILk": stand_in("milk"), "wait-3": stand_in("waitk")}
 SENTENCE = "er hat das buch gelesen"
+LAST_WORDS = """
+const schedule = arguments[0], last = (name) => [...schedule.querySelectorAll(name)].at(-1).getBoundingClientRect();
+const box = schedule.getBoundingClientRect();
+const seen = [last(".target").left >= box.left, last(".source").top >= box.top];
+return [schedule.scrollLeft > 0, schedule.scrollTop > 0, ...seen];
+"""  # a schedule has scrolled to its right and lower end, and its last words are in view
 EXAMPLES = [SENTENCE, "sie hat und er hat"]
 
 
@@ -96,11 +102,13 @@ def test_typing_translates_every_word_once_it_is_finished(page: Page) -> None:
     page.type(" ")
     page.expect(milk="he", wait="he")
     assert page.part("MILk", ".lag").text == "2 words" and page.part("wait-3", ".lag").text == "2 words"
+    assert page.part("MILk", ".al").text == "–"  # of a part of a sentence it may be negative
     page.type("buch gelesen", Keys.ENTER)
     page.expect(milk="he has the book read", wait="he has the book read")
     whole = MODELS["wait-3"].translate(SENTENCE)
     assert whole.latency is not None
     assert page.part("wait-3", ".dal").text == f"{whole.latency.DAL:.2f}"
+    assert page.part("wait-3", ".al").text == f"{whole.latency.AL:.2f}"
     story = ", ".join(f"{event.action} {event.text}" for event in whole.schedule)
     assert page.schedule("wait-3") == f"Schedule: {story}"
 
@@ -114,6 +122,8 @@ def test_the_schedule_grows_word_by_word(page: Page) -> None:
     assert len(page.browser.find_elements(By.CSS_SELECTOR, "[data-model=MILk] .head")) == 1
     points = str(page.part("MILk", ".way").get_attribute("points")).split()
     assert points[-1] == "56,28"  # third column, second row: to the right of "he", one below
+    here = page.part("MILk", ".here")
+    assert (here.get_attribute("cx"), here.get_attribute("cy")) == ("56", "28")
 
 
 def test_a_change_of_words_that_were_sent_translates_again(page: Page) -> None:
@@ -143,15 +153,19 @@ def test_an_example_is_played_at_the_chosen_speed(page: Page) -> None:
     page.wait(lambda: page.find("#play").text == "Play")
 
 
-def test_playing_can_be_stopped_and_goes_on_by_keyboard_alone(page: Page) -> None:
-    page.type("er und sie und er und sie und", Keys.TAB, Keys.TAB, Keys.ENTER)  # End sentence, Play
+def test_playing_can_be_stopped_by_keyboard_alone(page: Page) -> None:
+    def heard() -> int:
+        return len(page.browser.find_elements(By.CSS_SELECTOR, "#heard .sent"))
+
+    page.type("er und " * 40, Keys.TAB, Keys.TAB, Keys.ENTER)  # End sentence, Play
     page.wait(lambda: page.find("#play").text == "Stop")
-    page.expect(milk="he and")
+    page.wait(lambda: heard() >= 2)
+    page.wait(lambda: page.translations()["MILk"].startswith("he and"))
     page.browser.switch_to.active_element.send_keys(Keys.ESCAPE)
     assert page.find("#play").text == "Play"
-    heard = len(page.browser.find_elements(By.CSS_SELECTOR, "#heard .sent"))
+    before = heard()
     time.sleep(0.6)
-    assert heard == len(page.browser.find_elements(By.CSS_SELECTOR, "#heard .sent")) < 8
+    assert before == heard() < 80
 
 
 def test_knobs_translate_the_same_words_again(page: Page) -> None:
@@ -215,5 +229,9 @@ def test_a_phone_shows_everything_without_scrolling_sideways(url: str, tmp_path:
         page.type(SENTENCE, Keys.ENTER)
         page.expect(milk="he has the book read")
         assert browser.execute_script("return document.documentElement.scrollWidth") <= 360
+        assert not page.find("details.knobs").get_attribute("open")
         small = "return [...document.querySelectorAll('button, #text')].map(e => e.getBoundingClientRect().height)"
         assert min(browser.execute_script(small)) >= 24
+        page.type(Keys.ESCAPE, " ".join(["er", "und", "sie", "hat"] * 6), Keys.ENTER)
+        page.wait(lambda: page.schedule("wait-3").endswith("WRITE has"))
+        assert browser.execute_script(LAST_WORDS, page.part("wait-3", ".schedule")) == [True] * 4

@@ -2,18 +2,18 @@
 
 export class Knobs {
   // changed: called after a knob was moved; values: those that differ from their defaults.
-  constructor(fieldset, model, changed) {
+  constructor(container, model, changed) {
     this.values = {};
-    this.controls = model.knobs.map((knob) => this.#control(fieldset, `${model.name}-${knob.name}`, knob, changed));
-    const reset = fieldset.querySelector(".reset");
-    fieldset.append(reset);
+    this.controls = model.knobs.map((knob) => this.#control(container, `${model.name}-${knob.name}`, knob, changed));
+    const reset = container.querySelector(".reset");
+    container.append(reset);
     reset.addEventListener("click", () => {
       for (const control of this.controls) control.reset();
       changed();
     });
   }
 
-  #control(fieldset, id, knob, changed) {
+  #control(container, id, knob, changed) {
     const label = document.createElement("label"), input = document.createElement("input"), output = document.createElement("output");
     const isSwitch = knob.kind === "bool";
     label.textContent = knob.name.replaceAll("_", " ");
@@ -39,7 +39,7 @@ export class Knobs {
     const row = document.createElement("div");
     row.className = "row";
     row.append(label, input, output);
-    fieldset.append(row);
+    container.append(row);
     return { reset };
   }
 }

@@ -44,6 +44,8 @@ function startPlaying() {
   hear([], false);
   player.play(words);
   showPlaying();
+  const heard = byId("heard");
+  if (heard.getBoundingClientRect().bottom > innerHeight / 2) heard.scrollIntoView(); // a phone: what is said, and what is translated
 }
 
 function showPlaying() {

@@ -3,6 +3,8 @@
 import { Knobs } from "./knobs.js";
 import { Schedule } from "./schedule.js";
 
+const NARROW = matchMedia("(max-width: 40rem)"); // as in style.css: knobs are folded, so that translations are nearer
+
 export class Panel {
   #sentence = null; // the number of the one that is shown
 
@@ -20,6 +22,7 @@ export class Panel {
     this.part("schedule").setAttribute("aria-label", `Schedule of ${model.name}`);
     this.schedule = new Schedule(this.part("schedule"), index);
     this.knobs = new Knobs(this.part("knobs"), model, changed);
+    this.part("knobs").open = !NARROW.matches;
     this.clear();
   }
 
@@ -44,7 +47,7 @@ export class Panel {
     this.part("translation").title = answer.text;
     this.part("lag").textContent = answer.done ? "–" : words(answer.words - this.written);
     this.part("dal").textContent = answer.latency?.DAL.toFixed(2) ?? "–";
-    this.part("al").textContent = answer.latency?.AL.toFixed(2) ?? "–";
+    this.part("al").textContent = (answer.done && answer.latency?.AL.toFixed(2)) || "–"; // of a part it means nothing
     this.article.classList.toggle("done", answer.done);
   }
 
