@@ -22,17 +22,13 @@ def run_name(result: Result) -> str:
     return Path(result.checkpoint).parts[-3]
 
 
-def name(result: Result) -> str:
-    return f"{result.system} {result.setting}".strip()
-
-
 def systems_table(shown: Sequence[Result], everything: Iterable[Result], figures: Mapping[str, int] = FIGURES) -> Cells:
     """One row per system.  figures: columns of results.csv that have intervals, and their decimal places."""
     minutes = {run_name(r): r.train_seconds / MINUTE for r in everything}
     heading = ["system", *(f"{HEADINGS[column]} (95 %)" for column in figures), "AP", "minutes", "with its start"]
     return [heading] + [
         [
-            name(r),
+            r.name,
             *(with_interval(r, column, places) for column, places in figures.items()),
             f"{r.ap:.3f}",
             f"{minutes[run_name(r)]:.0f}",

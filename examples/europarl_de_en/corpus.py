@@ -101,14 +101,13 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
     parser.add_argument("--workers", type=int, default=1, help="processes (1)")
     args = parser.parse_args(argv)
 
-    def body() -> int:
+    def body() -> None:
         if args.workers < 1:
             raise UserError(f"--workers must be at least 1, got {args.workers}")
         splits = divide(aligned_days(args.clone, args.workers))
         write(splits, args.out)
         for name, pairs in splits.items():
             print(f"{name}: {len(pairs):,} pairs")
-        return 0
 
     return exit_code("corpus", body)
 

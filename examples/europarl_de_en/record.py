@@ -17,11 +17,13 @@ from typing import Any, Dict, Optional, Sequence
 
 from examples.document import fill
 from examples.europarl_de_en import schedules, training_curves
-from examples.recording import Cells, as_csv, name, plot, systems_table, with_interval
+from examples.recording import Cells, as_csv, plot, systems_table, with_interval
 from fairseq_milk import cli
 from fairseq_milk.analysis import drawing
+from fairseq_milk.cli.compare import MEAN, difference_cells
 from fairseq_milk.console.exit_codes import exit_code
 from fairseq_milk.console.files import write_atomically
+from fairseq_milk.scoring.curves import CurveDifference
 from fairseq_milk.scoring.generate_log import read_generate_log
 from fairseq_milk.scoring.table import Result, read_results
 
@@ -87,25 +89,15 @@ def tables() -> Dict[str, Cells]:
 def dev_table(results: Sequence[Result]) -> Cells:
     heading = ["system", "BLEU (95 %)", "chrF (95 %)", "DAL (95 %)"]
     columns = {"bleu": 1, "chrf": 1, "dal": 2}
-    return [heading] + [[name(r), *(with_interval(r, c, places) for c, places in columns.items())] for r in results]
+    return [heading] + [[r.name, *(with_interval(r, c, places) for c, places in columns.items())] for r in results]
 
 
 def difference_table(comparisons: Dict[str, Any]) -> Cells:
     """MILk minus wait-k, at each of MILk's points and over all lags that both have."""
     rows: Cells = [["MILk minus wait-k", "DAL", "BLEU (95 %)", "resamples above"]]
     for subset, found in comparisons.items():
-        for entry in [*found["points"], found["mean"]]:
-            low, high = entry["dal"][0], entry["dal"][-1]
-            lag = f"{low:.2f}" if low == high else f"{low:.2f} to {high:.2f}"
-            quality = entry["quality"]
-            rows.append(
-                [
-                    f"{subset}, {entry['setting'] or 'mean over both'}",
-                    lag,
-                    f"{quality['score']:+.2f} ({quality['low']:+.2f} to {quality['high']:+.2f})",
-                    f"{entry['above']:.0%}",
-                ]
-            )
+        for difference in map(CurveDifference.from_dict, [*found["points"], found["mean"]]):
+            rows.append(difference_cells(f"{subset}, {difference.setting or MEAN}", difference))
     return rows
 
 
@@ -115,12 +107,7 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
     parser.add_argument("--shown", nargs=2, required=True, metavar="RUN", help="runs on dev whose "
                         "schedules are drawn")  # fmt: skip
     args = parser.parse_args(argv)
-
-    def body() -> int:
-        record(args.sweep, args.shown)
-        return 0
-
-    return exit_code("record", body)
+    return exit_code("record", lambda: record(args.sweep, args.shown))
 
 
 if __name__ == "__main__":

@@ -62,12 +62,11 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
     parser.add_argument("--sentences", type=int, nargs="+", choices=GLOSSES, default=list(GLOSSES), help="(all)")
     args = parser.parse_args(argv)
 
-    def body() -> int:
+    def body() -> None:
         systems = {name: read_generate_log(path).records for name, path in map(named, args.systems)}
         args.out.mkdir(parents=True, exist_ok=True)
         for sentence in args.sentences:
             draw(systems, sentence, args.out)
-        return 0
 
     return exit_code("schedules", body)
 

@@ -5,7 +5,6 @@ decoded, and the bits per subword under both.
 """
 
 import csv
-import json
 import math
 from pathlib import Path
 from typing import Any, Dict, List, NamedTuple, Sequence
@@ -13,8 +12,7 @@ from typing import Any, Dict, List, NamedTuple, Sequence
 from matplotlib.figure import Figure
 
 from fairseq_milk.analysis import drawing
-
-TRAIN, VALID = "| INFO | train_inner | ", "| INFO | valid | "
+from fairseq_milk.sweep.training_log import statistics
 
 
 class Point(NamedTuple):
@@ -32,12 +30,11 @@ def read_log(path: Path) -> List[Point]:
     """The figures in a log of `fairseq-train --log-format json`; the run is named by its folder."""
     points = []
     for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
-        if TRAIN in line:
-            found = json.loads(line.partition(TRAIN)[2])
-            points.append(Point(path.parent.name, int(found["num_updates"]), float(found["dal"])))
-        elif VALID in line:
-            found = json.loads(line.partition(VALID)[2])
-            points.append(_validation(path.parent.name, found))
+        training, validation = statistics(line, "train_inner"), statistics(line, "valid")
+        if training is not None:
+            points.append(Point(path.parent.name, int(training["num_updates"]), float(training["dal"])))
+        if validation is not None:
+            points.append(_validation(path.parent.name, validation))
     return points
 
 

@@ -104,7 +104,7 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
     parser.add_argument("--out", type=Path, help="a picture (.png, .svg or .pdf)")
     args = parser.parse_args(argv)
 
-    def body() -> int:
+    def body() -> None:
         logs = {name: read_generate_log(path).records for name, path in map(named, args.systems)}
         if args.wait_k and args.text:
             pairs = word_alignment.read_bitext(args.text, ("de", "en"), MOST)
@@ -120,7 +120,6 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
         print(markdown_table(early_table(systems)))
         if args.out:
             drawing.save(figure(systems), args.out.with_suffix(""), [args.out.suffix[1:]])
-        return 0
 
     return exit_code("waiting_report", body)
 

@@ -14,7 +14,7 @@ from typing import Any, Dict, List, Optional, Sequence
 
 from examples.document import fill
 from examples.multi30k.tables import TEST_SETS, all_tables, read_validation, read_validations
-from examples.recording import as_csv, name, plot, write_lines
+from examples.recording import as_csv, plot, write_lines
 from fairseq_milk.console.exit_codes import exit_code
 from fairseq_milk.console.files import write_atomically
 from fairseq_milk.scoring.generate_log import read_generate_log
@@ -53,7 +53,7 @@ def draw() -> None:
         kind: [f"{label}={KEPT / short}{kind}.jsonl" for short, (label, _) in SHOWN.items()] for kind in ("", "-delays")
     }
     for latency in ("dal", "al", "ap"):
-        show = ["--show", *(name(r).replace(" ", "-") for r in read_results(TABLE) if r.system in PLANE)]
+        show = ["--show", *(r.name.replace(" ", "-") for r in read_results(TABLE) if r.system in PLANE)]
         plot("plane", TABLE, "--subset", "test", *show, "--latency", latency, "--out", KEPT / f"{latency}.png")
     for subset in TEST_SETS:
         if subset != "test" and any(r.subset == subset for r in read_results(TABLE)):
@@ -72,12 +72,7 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
     parser = argparse.ArgumentParser(description="Write the results of the sweep to the repository.")
     parser.add_argument("sweep", type=Path, help="its output folder")
     args = parser.parse_args(argv)
-
-    def body() -> int:
-        record(args.sweep)
-        return 0
-
-    return exit_code("record", body)
+    return exit_code("record", lambda: record(args.sweep))
 
 
 if __name__ == "__main__":

@@ -1,14 +1,14 @@
 """The tables of RESULTS.md, from the table of the sweep and the validation of each training."""
 
 import csv
-import json
 import math
 from pathlib import Path
 from typing import Dict, Iterable, NamedTuple, Sequence
 
-from examples.recording import Cells, name, run_name, systems_table
+from examples.recording import Cells, run_name, systems_table
 from fairseq_milk.analysis.paper_results import NOISE, PRESERVATION
 from fairseq_milk.scoring.table import Result
+from fairseq_milk.sweep.training_log import statistics
 
 TEST_SETS = {"test": "2016 Flickr", "test1": "2017 Flickr", "test2": "2017 MSCOCO"}  # by fairseq's names
 LATER = ("offline", "soft", "wait-k", "milk")  # systems that are decoded on all test sets
@@ -24,9 +24,8 @@ class Validation(NamedTuple):
 
 def read_validation(log: Path, run: str) -> Validation:
     """The validation with the lowest loss in a log of fairseq-train."""
-    marker = "| INFO | valid | "
-    lines = (line.partition(marker)[2] for line in log.read_text(encoding="utf-8").splitlines() if marker in line)
-    best = min(map(json.loads, lines), key=lambda figures: float(figures["valid_loss"]))
+    found = [statistics(line, "valid") for line in log.read_text(encoding="utf-8").splitlines()]
+    best = min(filter(None, found), key=lambda figures: float(figures["valid_loss"]))
     return Validation(run, float(best["valid_nll_loss"]), float(best["valid_dal"]))
 
 
@@ -55,7 +54,7 @@ def later_table(results: Sequence[Result]) -> Cells:
     known = {(run_name(r), r.subset): r for r in results if not r.system.endswith("-beam")}
     cells = [["system", *(f"{title}: {what}" for title in TEST_SETS.values() for what in ("BLEU", "DAL"))]]
     for r in (r for r in results if r.subset == "test" and r.system in LATER):
-        row = [name(r)]
+        row = [r.name]
         for subset in TEST_SETS:
             found = known.get((run_name(r), subset))
             row += ["–", "–"] if found is None else [f"{found.bleu:.1f}", f"{found.dal:.2f}"]
@@ -65,7 +64,7 @@ def later_table(results: Sequence[Result]) -> Cells:
 
 def beam_table(results: Iterable[Result]) -> Cells:
     beams = {"offline": ("offline-beam beam=1", "offline-beam beam=5", "offline"), "soft": ("soft", "soft-beam", "")}
-    bleu = {name(r): f"{r.bleu:.1f}" for r in results if r.subset == "test"}
+    bleu = {r.name: f"{r.bleu:.1f}" for r in results if r.subset == "test"}
     heading = ["ours, 2 + 2 layers of 256 units, 8 epochs", "greedy", "beam 5", "beam 20"]
     return [heading] + [[system, *(bleu.get(key, "") for key in keys)] for system, keys in beams.items()]
 
@@ -78,7 +77,7 @@ def val_table(results: Sequence[Result], validations: Dict[str, Validation]) -> 
         if not r.system.endswith("-beam"):
             val, known = on_val[run_name(r)], validations[run_name(r)]
             figures = [f"{r.bleu:.1f}", f"{r.dal:.2f}", f"{val.bleu:.1f}", f"{val.dal:.2f}"]
-            cells.append([name(r), *figures, f"{known.bits:.2f}", f"{known.dal:.2f}"])
+            cells.append([r.name, *figures, f"{known.bits:.2f}", f"{known.dal:.2f}"])
     return cells
 
 

@@ -53,12 +53,7 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
     parser.add_argument("old", type=Path)
     parser.add_argument("new", type=Path)
     args = parser.parse_args(argv)
-
-    def body() -> int:
-        write_atomically(args.new, as_csv(convert(args.old), args.new.parent))
-        return 0
-
-    return exit_code("convert", body)
+    return exit_code("convert", lambda: write_atomically(args.new, as_csv(convert(args.old), args.new.parent)))
 
 
 if __name__ == "__main__":

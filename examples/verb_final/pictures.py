@@ -10,7 +10,8 @@ from examples.verb_final.language import Sentence
 from examples.verb_final.results import Results, Row
 from fairseq_milk.analysis.diagram import EOS, Panel, schedule_diagrams
 from fairseq_milk.analysis.drawing import save
-from fairseq_milk.analysis.plane import Point, quality_latency_plane
+from fairseq_milk.analysis.plane import quality_latency_plane
+from fairseq_milk.analysis.points import Point
 
 QUALITIES = {"exact": "sentences translated exactly (%)", "bleu": "BLEU"}
 CURVES = ("MILk", "wait-k", "monotonic", "MoChA", "soft")  # the families on the plane

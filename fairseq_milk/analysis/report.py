@@ -16,7 +16,8 @@ from .histogram import delay_histogram
 from .looks import display_name
 from .page import Cell, Table, render_page
 from .paper_results import NAMES, TEST_SETS
-from .plane import Point, pareto_front, quality_latency_plane
+from .plane import quality_latency_plane
+from .points import Point, pareto_front
 from .provenance import provenance
 from .sentences import Generation, Sentence
 from .systems import LATENCIES, System, curves, paper_curves

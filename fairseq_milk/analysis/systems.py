@@ -14,7 +14,7 @@ from ..scoring.generate_log import read_generate_log
 from ..scoring.score import Score, score_records
 from ..scoring.table import Result, make_result, read_results
 from .paper_results import TEST_SETS
-from .plane import Point, Range
+from .points import Point, Range
 
 logger = logging.getLogger(__name__)
 LATENCIES = {"dal": "DAL (tokens)", "al": "AL (tokens)", "ap": "AP"}
@@ -96,9 +96,9 @@ def _read_tables(tables: Sequence[Tuple[str, str]]) -> List[Result]:
                 result = result._replace(system=f"{name}/{result.system}")
             run = result.system, result.setting, result.seed, result.subset
             if run in paths:
-                said = f"{result.system} {result.setting}".strip() + f" with seed {result.seed} appears twice"
                 raise UserError(
-                    f"{said}, in {paths[run]} and {path}: tables as NAME=FILE are told apart by their names"
+                    f"{result.name} with seed {result.seed} appears twice, in {paths[run]} and {path}: tables as "
+                    "NAME=FILE are told apart by their names"
                 )
             paths[run] = path
             results.append(result)

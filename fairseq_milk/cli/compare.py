@@ -20,12 +20,15 @@ from ..analysis.systems import System, read_systems
 from ..console.errors import UserError
 from ..console.tables import markdown_table
 from ..scoring.bootstrap import Interval
-from ..scoring.curves import Comparison, Difference, compare, make_curve
+from ..scoring.curves import Comparison, CurveDifference, compare, make_curve
 from ..scoring.generate_log import read_generate_log
+from ..scoring.records import check_same_sentences
 from ..scoring.score import QUALITIES, Metrics, Score, score_records
 from ..scoring.table import Result
 from ..scoring.texts import check_comparable, published_references
 from .score import add_resampling, check_resampling
+
+MEAN = "mean over both"  # in the place of a setting
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -94,11 +97,11 @@ class Reader:
             self.first.append((result, score))
             return
         ((other, known),) = self.first
-        if [record.id for record in known.records] != [record.id for record in score.records]:
-            raise UserError(f"{_name(other)} and {_name(result)} translate different sentences")
+        names = _name(other), _name(result)
+        check_same_sentences(known.records, score.records, names)
         if known.metrics != score.metrics:
-            raise UserError(f"{_name(other)} and {_name(result)} were counted differently: their signatures differ")
-        self._warn(check_comparable(known.texts, score.texts, (_name(other), _name(result))))
+            raise UserError(f"{names[0]} and {names[1]} were counted differently: their signatures differ")
+        self._warn(check_comparable(known.texts, score.texts, names))
 
     def _warn(self, warning: Any) -> None:
         if warning and warning not in self.warnings:
@@ -106,7 +109,7 @@ class Reader:
 
 
 def _name(result: Result) -> str:
-    return f"{result.system} {result.setting}".strip() + f" (seed {result.seed})"
+    return f"{result.name} (seed {result.seed})"
 
 
 # ---- what is printed ------------------------------------------------------------------------------------------------
@@ -116,9 +119,9 @@ def as_text(found: Comparison, args: argparse.Namespace) -> str:
     """A Markdown table and a concluding sentence."""
     first, second = args.systems
     heading = [f"{first} - {second}", "DAL", f"{args.measure} (95 %)", "resamples above"]
-    rows = [_row(difference.setting or first, difference) for difference in found.points]
+    rows = [difference_cells(difference.setting or first, difference) for difference in found.points]
     if found.mean is not None:
-        rows.append(_row("mean over both", found.mean))
+        rows.append(difference_cells(MEAN, found.mean))
     lines = [markdown_table([heading, *rows]), ""]
     if found.lag is not None:
         lines.append(f"{first} minus {second} in DAL: {_bounds(found.lag)}.")
@@ -127,7 +130,8 @@ def as_text(found: Comparison, args: argparse.Namespace) -> str:
     return "\n".join(lines)
 
 
-def _row(name: str, difference: Difference) -> List[str]:
+def difference_cells(name: str, difference: CurveDifference) -> List[str]:
+    """The row of a table: name, DAL, quality with its interval, and the share of the resamples above."""
     lag = " to ".join(f"{dal:.2f}" for dal in difference.dal)
     return [name, lag, _bounds(difference.quality), f"{difference.above:.0%}"]
 
@@ -137,14 +141,11 @@ def _bounds(value: Interval) -> str:
 
 
 def as_dict(found: Comparison, args: argparse.Namespace) -> Dict[str, Any]:
-    def entry(difference: Difference) -> Dict[str, Any]:
-        return {**difference._asdict(), "quality": difference.quality._asdict()}
-
     return {
         "systems": args.systems,
         "measure": args.measure,
-        "points": [entry(difference) for difference in found.points],
-        "mean": None if found.mean is None else entry(found.mean),
+        "points": [difference.to_dict() for difference in found.points],
+        "mean": None if found.mean is None else found.mean.to_dict(),
         "share": found.share,
         "lag": None if found.lag is None else found.lag._asdict(),
         "resamples": args.bootstrap,

@@ -14,6 +14,7 @@ from ..scoring import CONVENTIONS, PAPER, Convention, Latency
 from ..scoring.bootstrap import RESAMPLES, SEED, difference
 from ..scoring.generate_log import GenerateLog, read_generate_log
 from ..scoring.latency import LENGTHS, UNITS
+from ..scoring.records import check_same_sentences
 from ..scoring.score import Metrics, Score, score_records
 from ..scoring.texts import check_comparable, published_references, read_references
 
@@ -65,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
     check_resampling(args)
     logs = [read_generate_log(path) for path in (args.file, args.file2) if path is not None]
     if len(logs) == 2:
-        _check_same_sentences(*logs)
+        check_same_sentences(logs[0].records, logs[1].records, [log.path for log in logs])
     scored = [_score(log, args) for log in logs]
     report: Dict[str, Any] = {"files": [_file_report(file, args) for file in scored]}
     if len(scored) == 2:
@@ -92,15 +93,6 @@ def _all_conventions() -> List[Convention]:
     """All conventions, the named ones first."""
     every = [Convention(unit, eos, length) for unit in UNITS for eos in (True, False) for length in LENGTHS]
     return [*CONVENTIONS.values(), *(convention for convention in every if not _name(convention))]
-
-
-def _check_same_sentences(first: GenerateLog, second: GenerateLog) -> None:
-    if len(first.records) != len(second.records):
-        raise ValueError(f"{first.path} has {len(first.records)} sentences, {second.path} has {len(second.records)}")
-    for a, b in zip(first.records, second.records):
-        same_kind = (first.no_latency is None) == (second.no_latency is None)
-        if a.id != b.id or (same_kind and list(a.source) != list(b.source)):
-            raise ValueError(f"{first.path} and {second.path} translate different sentences (see sentence {a.id})")
 
 
 def _score(log: GenerateLog, args: argparse.Namespace) -> Scored:

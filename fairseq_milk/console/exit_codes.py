@@ -2,16 +2,19 @@
 
 import signal
 import sys
-from typing import Any, Callable
+from typing import Any, Callable, Optional
 
 from .errors import RunError
 
 
-def exit_code(name: str, body: Callable[[], int]) -> int:
-    """The value that body returns; 2 after an error, which is printed as one sentence; 130 after Ctrl-C or SIGTERM."""
+def exit_code(name: str, body: Callable[[], Optional[int]]) -> int:
+    """The value that body returns, 0 for None.
+
+    2 after an error, which is printed as one sentence; 130 after Ctrl-C or SIGTERM.
+    """
     before = signal.signal(signal.SIGTERM, _interrupt)
     try:
-        return body()
+        return body() or 0
     except BrokenPipeError:
         raise
     except (RunError, ValueError) as error:

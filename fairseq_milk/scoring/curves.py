@@ -9,7 +9,7 @@ many, since models of one seed start from the same model.  The intervals therefo
 and, with several seeds, the variation between trainings.
 """
 
-from typing import List, NamedTuple, Optional, Sequence
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence
 
 import numpy as np
 
@@ -32,16 +32,23 @@ class Curve(NamedTuple):
         return quality
 
 
-class Difference(NamedTuple):
+class CurveDifference(NamedTuple):
     """First minus second with its 95 % interval, and the share of the resamples in which the first is better.
 
-    setting: of the first system.  dal: the lag of the comparison, or the lowest and highest of a mean.
+    setting: of the first system, empty for a mean.  dal: the lag of the comparison; of a mean, the lowest and highest.
     """
 
     setting: str
     dal: Sequence[float]
     quality: Interval
     above: float
+
+    def to_dict(self) -> Dict[str, Any]:
+        return {**self._asdict(), "quality": self.quality._asdict()}
+
+    @classmethod
+    def from_dict(cls, fields: Dict[str, Any]) -> "CurveDifference":
+        return cls(**{**fields, "quality": Interval(**fields["quality"])})
 
 
 class Comparison(NamedTuple):
@@ -50,8 +57,8 @@ class Comparison(NamedTuple):
     share: share of these lags at which the first is better.  lag: first minus second in DAL, for two single points.
     """
 
-    points: List[Difference]
-    mean: Optional[Difference]
+    points: List[CurveDifference]
+    mean: Optional[CurveDifference]
     share: float
     lag: Optional[Interval] = None
 
@@ -121,8 +128,9 @@ def common_lags(first: Curve, second: Curve) -> np.ndarray:
     return lags
 
 
-def _difference(setting: str, dal: Sequence[float], differences: np.ndarray) -> Difference:
-    return Difference(setting, [float(lag) for lag in dal], _interval(differences), float((differences[1:] > 0).mean()))
+def _difference(setting: str, dal: Sequence[float], differences: np.ndarray) -> CurveDifference:
+    above = float((differences[1:] > 0).mean())
+    return CurveDifference(setting, [float(lag) for lag in dal], _interval(differences), above)
 
 
 def _interval(values: np.ndarray) -> Interval:

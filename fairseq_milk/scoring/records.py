@@ -81,6 +81,20 @@ class Record(NamedTuple):
         return record.check()
 
 
+def check_same_sentences(first: Sequence[Record], second: Sequence[Record], names: Sequence[str]) -> None:
+    """Raise a ValueError unless two generations, in the order of their ids, are of the same sentences.
+
+    names: of the two, for the error.  Without delays the source may be in words instead of subwords.
+    """
+    different = f"{names[0]} and {names[1]} translate different sentences"
+    if len(first) != len(second):
+        raise ValueError(f"{different}: {names[0]} has {len(first)} sentences, {names[1]} has {len(second)}")
+    for a, b in zip(first, second):
+        same_kind = bool(a.delays) == bool(b.delays)
+        if a.id != b.id or (same_kind and list(a.source) != list(b.source)):
+            raise ValueError(f"{different} (see sentence {a.id})")
+
+
 def _is_int(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 

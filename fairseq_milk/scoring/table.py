@@ -67,6 +67,11 @@ class Result(NamedTuple):
     further: Mapping[str, float] = {}
 
     @property
+    def name(self) -> str:
+        """System and setting, for example milk latency-weight=0.1."""
+        return f"{self.system} {self.setting}".strip()
+
+    @property
     def subset(self) -> str:
         """fairseq's name of the decoded data set."""
         return Path(self.log).stem.replace("generate-", "", 1)

@@ -30,9 +30,5 @@ def _cells(r: Result) -> List[str]:
 
 
 def _collapsed(results: Sequence[Result]) -> List[str]:
-    lines = [
-        f"collapsed: {' '.join(filter(None, (r.system, r.setting)))} (seed {r.seed}) {r.collapse}"
-        for r in results
-        if r.collapse
-    ]
+    lines = [f"collapsed: {r.name} (seed {r.seed}) {r.collapse}" for r in results if r.collapse]
     return ["", *lines] if lines else []

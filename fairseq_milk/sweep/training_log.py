@@ -1,4 +1,4 @@
-"""Reads the statistics from the log of a running training."""
+"""Reads the statistics from the log of a training."""
 
 import json
 import math
@@ -49,13 +49,22 @@ class LogReader:
 
 def parse(line: str) -> Optional[Status]:
     """The status of a line `... | train_inner | {...}`, None for other lines."""
-    _, found, text = line.partition("| train_inner | ")
-    if not found:
+    figures = statistics(line, "train_inner")
+    if figures is None:
         return None
     try:
-        figures: Dict[str, Any] = json.loads(text)
         update, epoch = int(figures["num_updates"]), float(figures["update"])
         loss, dal = float(figures["loss"]), float(figures.get("dal", "nan"))
-    except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError):
+    except (ArithmeticError, LookupError, TypeError, ValueError):
         return None
     return Status(update, epoch, loss, dal) if math.isfinite(epoch) else None
+
+
+def statistics(line: str, stage: str) -> Optional[Dict[str, Any]]:
+    """The figures of a line `... | STAGE | {...}` of `fairseq-train --log-format json`, None for other lines."""
+    _, found, text = line.partition(f"| {stage} | ")
+    try:
+        figures = json.loads(text) if found else None
+    except (RecursionError, ValueError):
+        return None
+    return figures if isinstance(figures, dict) else None

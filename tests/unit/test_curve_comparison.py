@@ -113,6 +113,19 @@ def test_subwords_are_not_compared_with_words(tmp_path: Path, capsys: pytest.Cap
         assert "cannot be compared" in capsys.readouterr().err
 
 
+def test_sentences_with_the_same_numbers_and_another_source_are_not_compared(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = sweep(tmp_path)
+    log = tmp_path / "wait-k-wait-k=4-s1" / "results" / "generate-test.jsonl"
+    lines = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
+    lines[2]["source"] = ["x"] * len(lines[2]["source"])
+    log.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+    assert cli.main(["compare", str(table), "milk", "wait-k"]) == 2
+    said = capsys.readouterr().err
+    assert f"translate different sentences (see sentence {lines[2]['id']})" in said and "wait-k=4" in said
+
+
 def test_other_sentences_and_missing_logs_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     table = sweep(tmp_path)
     log = tmp_path / "wait-k-wait-k=4-s1" / "results" / "generate-test.jsonl"

@@ -38,7 +38,8 @@ from fairseq_milk.analysis.diagram import (
 from fairseq_milk.analysis.drawing import FORMATS, legend_label, literal, render, save, text_width, visible
 from fairseq_milk.analysis.histogram import delay_histogram, delay_shares
 from fairseq_milk.analysis.looks import display_name, style_of
-from fairseq_milk.analysis.plane import Point, pareto_front, quality_latency_plane
+from fairseq_milk.analysis.plane import quality_latency_plane
+from fairseq_milk.analysis.points import Point, pareto_front
 from fairseq_milk.analysis.systems import paper_curves
 from fairseq_milk.scoring import Record
 from tests.support.strange_text import NASTY
