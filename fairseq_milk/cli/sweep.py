@@ -13,10 +13,10 @@ from ..console.processes import command
 from ..console.progress import Line
 from ..sweep import spec as spec_file
 from ..sweep.options import check_options
-from ..sweep.runs import Run, choose, make_runs, script, with_predecessors
+from ..sweep.runs import Run, choose, make_runs, missing_runs
 from ..sweep.scheduler import run_all
 from ..sweep.score import update_table
-from ..sweep.slurm import slurm_script
+from ..sweep.shell_scripts import shell_script, slurm_script
 from ..sweep.spec import Spec, read_spec
 from ..sweep.summary import summary
 
@@ -53,7 +53,7 @@ def sweep(args: argparse.Namespace) -> int:
     if args.slurm is not None:
         return write_slurm(args, spec, chosen, out)
     if args.dry_run:
-        print(script(chosen) or "# nothing is missing")
+        print(shell_script(chosen) or "# nothing is missing")
         return 0
     return complete(runs, chosen, out, args.jobs)
 
@@ -81,8 +81,8 @@ def keep_table(runs: Sequence[Run], out: Path, line: Line) -> None:
 def refuse_other_trainings(chosen: Sequence[Run]) -> None:
     """Raise a UserError if a run would replace a model that was trained with other settings."""
     other: List[str] = []
-    for run in with_predecessors(chosen):
-        problem = "" if run.is_complete() else run.other_training()
+    for run in missing_runs(chosen):
+        problem = run.other_training()
         other += [f"{run.folder} ({problem})"] if problem else []
     if other:
         raise UserError(

@@ -5,12 +5,10 @@
               results/          generate.log             done.json      written when the decoding is complete
 
 A training is complete if trained.json has the settings of the run, and a run is complete if done.json has them.  The
-commands of `script` write a copy of settings.json there; a `Job` adds the duration and the version.
+commands of `shell_scripts` write a copy of settings.json there; a `Job` adds the duration and the version.
 """
 
 import hashlib
-import json
-import shlex
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -18,12 +16,11 @@ from typing import Any, Dict, List, Optional, Sequence
 
 from ..console.errors import UserError
 from ..console.files import digest, read_json
-from ..console.processes import command, shell_line
+from ..console.processes import command
 from .spec import Spec, words
 from .validation import Value
 
 PLUGIN = Path(__file__).resolve().parents[1]
-FORMAT = "%s\\n"  # for printf
 DECODING = ("generate", "checkpoint", "test")  # the settings that a training does not depend on
 
 
@@ -222,27 +219,6 @@ def with_predecessors(runs: Sequence[Run]) -> List[Run]:
     return list(ordered.values())
 
 
-def script(runs: Sequence[Run]) -> str:
-    """A shell script with the commands of the missing runs, in an order in which they can be run."""
-    missing = [run for run in with_predecessors(runs) if not run.is_complete()]
-    lines = [shell_line(["cd", str(run.cwd)]) for run in missing[:1] if run.cwd]
-    for run in missing:
-        lines += [f"# {run.name}", " &&\n".join(_by_hand(run))]
-    return "\n".join(lines)
-
-
-def _by_hand(run: Run) -> List[str]:
-    """The commands of a run, followed by those that record their success, so that a sweep accepts the results.
-
-    The settings are recorded after the training: until then a sweep refuses the model instead of training it too.
-    """
-    train, generate = map(shell_line, run.commands())
-    settings, trained, done = (str(run.folder / f"{name}.json") for name in ("settings", "trained", "done"))
-    record = f"{shell_line(['printf', FORMAT, json.dumps(run.settings())])} > {shlex.quote(settings)}"
-    decode = [generate, shell_line(["cp", settings, done])]
-    if run.is_trained():
-        return [shell_line(["mkdir", "-p", str(run.folder)]), record, *decode]
-    old = [done, trained, *([str(run.checkpoints)] if run.other_training() else [])]
-    stale = [path for path in old if Path(path).exists()]
-    clear = [shell_line(["rm", "-rf", *stale])] if stale else []
-    return [*clear, train, record, shell_line(["cp", settings, trained]), *decode]
+def missing_runs(runs: Sequence[Run]) -> List[Run]:
+    """Those of `with_predecessors` that are not complete."""
+    return [run for run in with_predecessors(runs) if not run.is_complete()]

@@ -23,7 +23,7 @@ from fairseq_milk.console.version_info import source_version
 from fairseq_milk.sweep.job import Job, lock, mend_checkpoints, progress, spent_before
 from fairseq_milk.sweep.runs import Run, with_predecessors
 from fairseq_milk.sweep.scheduler import run_all
-from fairseq_milk.sweep.slurm import slurm_script
+from fairseq_milk.sweep.shell_scripts import slurm_script
 from fairseq_milk.sweep.training_log import LogReader, Status, parse
 
 INNER = 'now | INFO | train_inner | {"epoch": 1, "update": 0.5, "loss": "%s", "dal": "4.5", "num_updates": "%d"}\n'

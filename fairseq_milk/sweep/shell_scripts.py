@@ -1,15 +1,17 @@
-"""Writes a SLURM array job with one task per missing run."""
+"""Shell scripts that complete the missing runs: their commands one after the other, and an array job of SLURM."""
 
+import json
 import shlex
 from pathlib import Path
 from typing import List, Sequence
 
 from ..console.errors import UserError
 from ..console.processes import shell_line
-from .runs import Run, with_predecessors
+from .runs import Run, missing_runs
 from .spec import Spec
 from .validation import Options, as_text
 
+FORMAT = "%s\\n"  # for printf
 SCRIPT = """#!/usr/bin/env bash
 {directives}
 # One run of {name} per task. Its GPUs, CPUs, memory and time are set under 'slurm' in the file of the sweep.
@@ -26,13 +28,38 @@ ORDER = """
 {lines}"""
 
 
+def shell_script(runs: Sequence[Run]) -> str:
+    """A shell script with the commands of the missing runs, in an order in which they can be run."""
+    missing = missing_runs(runs)
+    lines = [shell_line(["cd", str(run.cwd)]) for run in missing[:1] if run.cwd]
+    for run in missing:
+        lines += [f"# {run.name}", " &&\n".join(_by_hand(run))]
+    return "\n".join(lines)
+
+
+def _by_hand(run: Run) -> List[str]:
+    """The commands of a run, followed by those that record their success, so that a sweep accepts the results.
+
+    The settings are recorded after the training: until then a sweep refuses the model instead of training it too.
+    """
+    train, generate = map(shell_line, run.commands())
+    settings, trained, done = (str(run.folder / f"{name}.json") for name in ("settings", "trained", "done"))
+    record = f"{shell_line(['printf', FORMAT, json.dumps(run.settings())])} > {shlex.quote(settings)}"
+    decode = [generate, shell_line(["cp", settings, done])]
+    if run.is_trained():
+        return [shell_line(["mkdir", "-p", str(run.folder)]), record, *decode]
+    old = [done, trained, *([str(run.checkpoints)] if run.other_training() else [])]
+    stale = [path for path in old if Path(path).exists()]
+    clear = [shell_line(["rm", "-rf", *stale])] if stale else []
+    return [*clear, train, record, shell_line(["cp", settings, trained]), *decode]
+
+
 def slurm_script(runs: Sequence[Run], spec: Spec, task: Sequence[str], script: Path) -> str:
     """The script; empty if no run is missing.  Runs that others depend on come first.
 
     task: a command that completes a run if it is given `--only RUN`.  script: the path of the script.
     """
-    missing = [run for run in with_predecessors(runs) if not run.is_complete()]
-    missing.sort(key=depth)
+    missing = sorted(missing_runs(runs), key=depth)
     if not missing:
         return ""
     for path in (script, *map(Path, task)):
