@@ -24,7 +24,7 @@ for split, size in (("train", sentences), ("valid", 64)):
 PY
 fairseq-preprocess -s de -t en --trainpref "$work/train" --validpref "$work/valid" --destdir "$work/bin" >/dev/null 2>&1
 
-# Every rank draws its noise from the same seed, so that the comparison needs a model without noise and dropout.
+# Ranks draw noise and dropout of their own (host/rank_seed.py), so that the comparison needs a model without them.
 options=("$work/bin" --user-dir "$PWD/fairseq_milk" --task simultaneous_translation --arch milk_rnmt_tiny
   --embed-dim 16 --hidden-size 16 --energy-dim 16 --noise 0 --dropout 0
   --criterion latency_augmented_label_smoothed_cross_entropy --latency-weight 0.2

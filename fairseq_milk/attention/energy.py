@@ -1,4 +1,4 @@
-"""Energies: how well a source state h_j fits the decoder state s.  The additive ones; `dot_product` has the others."""
+"""Energies: how well a source state h_j fits the decoder state s.  Additive ones; `dot_product` has the others."""
 
 import math
 from abc import ABC, abstractmethod
@@ -12,7 +12,7 @@ from ..functional.product import ProductPrecision
 
 
 class HeadWeights(NamedTuple):
-    """What multiplies and shifts the dot products of each head."""
+    """Scale and offset of the dot products of each head."""
 
     g: Tensor  # (H, 1, 1)
     r: Tensor  # (H, 1, 1)
@@ -26,15 +26,15 @@ class Energy(nn.Module, ABC):
 
     @abstractmethod
     def project(self, h: Tensor) -> Tensor:
-        """The keys of source states, once for each of them.  (..., memory_dim) -> (..., energy_dim)."""
+        """The keys of source states, computed once for each.  (..., memory_dim) -> (..., energy_dim)."""
 
     @abstractmethod
     def query(self, s: Tensor) -> Tensor:
-        """What a target step asks.  (..., query_dim) -> (..., energy_dim)."""
+        """The query of a target step.  (..., query_dim) -> (..., energy_dim)."""
 
     @abstractmethod
     def weights(self, keys: Tensor) -> Weights:
-        """What all steps of a batch with these keys have in common: computed once, not once a target step."""
+        """The weights that all target steps of a batch with these keys share, computed once per batch."""
 
     @abstractmethod
     def forward(self, keys: Tensor, query: Tensor, weights: Weights) -> Tensor:
@@ -81,8 +81,8 @@ class MonotonicEnergy(AdditiveEnergy):
     g starts at 1 / sqrt(d) and keeps the energies small, r at `bias`: the further below zero, the longer the head waits
     at first.  A sigmoid saturates where a softmax does not, hence the normalised v and the two scalars.
 
-    Adam moves a parameter by at most the learning rate a step, and r and g have a long way to go: they are stored as
-    r / pace and g / pace, and so move `pace` times as fast.
+    Adam moves a parameter by at most the learning rate per step, and r and g have a long way to go: they are stored as
+    r / pace and g / pace, and therefore move `pace` times as fast.
     """
 
     def __init__(

@@ -17,7 +17,6 @@ from fairseq_milk.cli.serve import name_models, read_examples
 from fairseq_milk.console.errors import UserError
 from tests.support.servers import client
 
-pytestmark = pytest.mark.slow
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = """
 import sys

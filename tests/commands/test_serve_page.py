@@ -16,7 +16,6 @@ from tests.support.browsers import chromium
 from tests.support.servers import serving
 from tests.support.stand_in_translators import stand_in
 
-pytestmark = pytest.mark.slow
 MODELS = {"MILk": stand_in("milk"), "wait-3": stand_in("waitk")}
 SENTENCE = "er hat das buch gelesen"
 LAST_WORDS = """
