@@ -1,10 +1,11 @@
 """What recipes share when they keep the results of a sweep in the repository: files, pictures, a table of systems."""
 
+import contextlib
 import csv
 import io
 import json
 from pathlib import Path
-from typing import Any, Iterable, List, Mapping, Sequence
+from typing import Any, Dict, Iterable, List, Mapping, Sequence
 
 from fairseq_milk import cli
 from fairseq_milk.console.errors import RunError
@@ -58,3 +59,20 @@ def as_csv(rows: Sequence[Any]) -> str:
     writer = csv.writer(file, lineterminator="\n")
     writer.writerows([rows[0]._fields, *rows])
     return file.getvalue()
+
+
+def with_rows_of(old: Path, new: Path, key: str) -> str:
+    """The CSV text of the rows of both files; a row of `new` replaces that of `old` with the same key."""
+    tables: List[List[Dict[str, str]]] = []
+    columns: List[str] = []
+    for path in (old, new):
+        with contextlib.suppress(FileNotFoundError), open(path, encoding="utf-8", newline="") as file:
+            reader = csv.DictReader(file)
+            tables.append(list(reader))
+            columns += [column for column in reader.fieldnames or () if column not in columns]
+    rows = {row[key]: row for table in tables for row in table}
+    text = io.StringIO()
+    writer = csv.DictWriter(text, columns, restval="", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows.values())
+    return text.getvalue()

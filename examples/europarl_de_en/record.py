@@ -1,23 +1,23 @@
 """Writes what the repository keeps of the sweep: results/, and the tables of RESULTS.md.
 
-    python -m examples.europarl_de_en.record examples/europarl_de_en/sweep --shown MILK-RUN WAIT-K-RUN
+    python -m examples.europarl_de_en.record examples/europarl_de_en/sweep [--shown MILK-RUN WAIT-K-RUN]
 
-results/ gets results.csv as it is, training.csv (training_curves.py), comparison.json (MILk minus wait-k at equal DAL
-by paired bootstrap, from the sentences, which are not kept: the text is not ours), and the pictures.
+results/ gets the rows of results.csv, training.csv (training_curves.py), comparison.json (MILk minus wait-k at equal
+DAL by paired bootstrap, from the sentences, which are not kept: the text is not ours), and the pictures.  Runs that
+were recorded before and are not in this sweep are kept: the points of a curve may be trained in several sessions.
 """
 
 import argparse
 import contextlib
 import io
 import json
-import shutil
 import sys
 from pathlib import Path
 from typing import Any, Dict, Optional, Sequence
 
 from examples.document import fill
 from examples.europarl_de_en import schedules, training_curves
-from examples.recording import Cells, as_csv, plot, systems_table, with_interval
+from examples.recording import Cells, as_csv, plot, systems_table, with_interval, with_rows_of
 from fairseq_milk import cli
 from fairseq_milk.analysis import drawing
 from fairseq_milk.cli.compare import MEAN, difference_cells
@@ -39,15 +39,17 @@ SENTENCES = (98, 250, 392, 650)
 
 def record(sweep: Path, shown: Sequence[str]) -> None:
     KEPT.mkdir(exist_ok=True)
-    shutil.copyfile(sweep / "results.csv", TABLE)
+    write_atomically(TABLE, with_rows_of(TABLE, sweep / "results.csv", "log"))
     points = [point for log in sorted(sweep.glob("*/train.log")) for point in training_curves.read_log(log)]
-    write_atomically(TRAINING, as_csv(points))
+    runs, before = {point.run for point in points}, training_curves.read_points(TRAINING) if TRAINING.exists() else []
+    write_atomically(TRAINING, as_csv([*(point for point in before if point.run not in runs), *points]))
     compared = {subset: compare(sweep / "results.csv", subset) for subset in SUBSETS}
     comparisons = {subset: found for subset, found in compared.items() if found}
-    write_atomically(COMPARISON, json.dumps(comparisons, indent=1, ensure_ascii=False) + "\n")
+    if comparisons or not COMPARISON.exists():
+        write_atomically(COMPARISON, json.dumps(comparisons, indent=1, ensure_ascii=False) + "\n")
     logs = {name: str(sweep / run / "results" / "generate-valid.jsonl") for name, run in zip(SHOWN, shown)}
     records = {name: read_generate_log(path).records for name, path in logs.items()}
-    for sentence in SENTENCES:
+    for sentence in SENTENCES if records else ():
         schedules.draw(records, sentence, KEPT)
     draw()
     write_atomically(DOCUMENT, fill(DOCUMENT, tables()))
@@ -104,7 +106,7 @@ def difference_table(comparisons: Dict[str, Any]) -> Cells:
 def main(argv: Optional[Sequence[str]] = None) -> int:
     parser = argparse.ArgumentParser(description="Keep the results of the sweep in the repository.")
     parser.add_argument("sweep", type=Path, help="its output folder")
-    parser.add_argument("--shown", nargs=2, required=True, metavar="RUN", help="runs on dev whose "
+    parser.add_argument("--shown", nargs=2, default=(), metavar="RUN", help="runs on dev whose "
                         "schedules are drawn")  # fmt: skip
     args = parser.parse_args(argv)
     return exit_code("record", lambda: record(args.sweep, args.shown))

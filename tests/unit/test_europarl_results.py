@@ -6,7 +6,7 @@ from typing import Dict
 
 from examples.document import fill
 from examples.europarl_de_en import record, training_curves
-from examples.recording import as_csv
+from examples.recording import as_csv, with_rows_of
 
 LOG = """2026-11-18 01:58:55 | INFO | fairseq_cli.train | Start iterating over samples
 2026-11-18 02:01:22 | INFO | train_inner | {"num_updates": "50", "nll_loss": "4.655", "dal": "28.236"}
@@ -46,3 +46,11 @@ def test_a_difference_has_a_row_per_point_and_the_mean() -> None:
         ["test, λ=0.4", "5.00", "+0.50 (-0.25 to +1.25)", "90%"],
         ["test, mean over both", "4.00 to 6.00", "+0.50 (-0.25 to +1.25)", "90%"],
     ]
+
+
+def test_a_recorded_run_is_kept_until_it_is_run_again(tmp_path: Path) -> None:
+    old, new = tmp_path / "old.csv", tmp_path / "new.csv"
+    new.write_text("bleu,log,chrf\n3,b,40\n4,c,41\n", encoding="utf-8")
+    assert with_rows_of(old, new, "log") == new.read_text(encoding="utf-8")
+    old.write_text("bleu,log\n1,a\n2,b\n", encoding="utf-8")
+    assert with_rows_of(old, new, "log") == "bleu,log,chrf\n1,a,\n3,b,40\n4,c,41\n"
