@@ -14,6 +14,7 @@ OPERATORS = frozenset(
     "Reshape Shape Sigmoid Sin Slice Softmax Split Squeeze Sub Tanh Transpose Unsqueeze Where".split()
 )
 VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
+LARGEST_NUMBER = 2**29 - 1  # of a field
 # field numbers of onnx.proto
 MODEL_GRAPH, MODEL_FUNCTIONS = 7, 25
 GRAPH_NODE, GRAPH_TENSOR, GRAPH_SPARSE = 1, 5, 15
@@ -86,6 +87,8 @@ def _fields(data: memoryview) -> Iterator[Field]:
     while position < len(data):
         key, position = _varint(data, position)
         number, wire = key >> 3, key & 7
+        if not 0 < number <= LARGEST_NUMBER:  # onnxruntime would drop the upper bits, and see another field
+            raise NotAllowedError("it is damaged")
         if wire == VARINT:
             value, position = _varint(data, position)
             yield number, value
