@@ -5,6 +5,7 @@ import contextlib
 import io
 import pickle
 import re
+import struct
 import zipfile
 from typing import Any, Dict, Iterator, List
 
@@ -17,6 +18,11 @@ from .plain_data import NotPlainError, plain
 
 ZIP = b"PK\x03\x04"
 FOLDER = 0x10  # attribute of a record: MS-DOS directory, which torch does not read
+# the ends of an archive: marker, size and offset of its directory; in the locator the offset of the end before it
+END, END_MARKER = struct.Struct("<4s8xII2x"), b"PK\x05\x06"
+END64, END64_MARKER = struct.Struct("<4s36xQQ"), b"PK\x06\x06"
+LOCATOR, LOCATOR_MARKER = struct.Struct("<4s4xQ4x"), b"PK\x06\x07"
+LARGE = 2**32 - 1  # in the end: see the one before the locator
 TAR = (257, b"ustar")  # offset and magic of torch's oldest format, a tar file
 # Allowed in addition to torch's own types: the options of models without a dataclass, and stand-ins for numpy's arrays.
 ALLOWED: Dict[str, Any] = {"argparse.Namespace": argparse.Namespace, **pickled_arrays.NAMES}
@@ -85,9 +91,29 @@ def verify_checksums(content: bytes) -> None:
         folders = any(record.external_attr & FOLDER or record.is_dir() for record in records)
         if len(names) < len(records) or size > len(content) or not stored or folders or archive.comment:
             raise ValueError("its records are not as torch writes them")
+        if not _has_one_directory(content, archive.start_dir):
+            raise ValueError("its directory is not where torch writes it")
         damaged = archive.testzip()
         if damaged is not None:
             raise ValueError(f"its record {damaged} is damaged")
+
+
+def _has_one_directory(content: bytes, start: int) -> bool:
+    """Whether all that point to the directory of an archive mean the one at `start`, which ends the file.
+
+    zipfile and torch follow different pointers: a file could show one directory to each.
+    """
+    end = len(content) - END.size
+    marker, size, offset = END.unpack_from(content, end)
+    if content[end - LOCATOR.size : end].startswith(LOCATOR_MARKER):
+        _, end64 = LOCATOR.unpack_from(content, end - LOCATOR.size)
+        if end64 != end - LOCATOR.size - END64.size:
+            return False
+        marker64, size64, offset64 = END64.unpack_from(content, end64)
+        if marker64 != END64_MARKER or size not in (size64, LARGE) or offset not in (offset64, LARGE):
+            return False
+        end, size, offset = end64, size64, offset64
+    return bool(marker == END_MARKER) and (size, offset) == (end - start, start)
 
 
 def load_data(content: bytes) -> Any:
