@@ -41,6 +41,7 @@ class Building(NamedTuple):
 
 
 NOTHING = Building(only_allowed=False)
+DECODING = ("generation", "common_eval", "interactive")  # groups of the configuration about commands that decode
 _building: ContextVar[Building] = ContextVar("_building", default=NOTHING)
 # the state that a training is being resumed from
 _resumed: ContextVar[Optional[Dict[str, Any]]] = ContextVar("_resumed", default=None)
@@ -121,10 +122,12 @@ def _require_shard(state: Dict[str, Any], shards: int) -> None:
 def _with_defaults(cfg: Dict[str, Any]) -> Dict[str, Any]:
     """The configuration with every group that fairseq looks at afterwards.
 
-    How to generate is not for a checkpoint to say: fairseq-train knows nothing of it, and --replace-unk is a file that
-    would be read.
+    How to decode, from which file and to which folder is not for a checkpoint to say: fairseq-train knows nothing of
+    it, and --replace-unk and --input are files that would be read.  Copies of these options in the task go as well.
     """
-    whole: Dict[str, Any] = {**_defaults(), **cfg, "generation": _defaults()["generation"]}
+    whole: Dict[str, Any] = {**_defaults(), **cfg, **{group: _defaults()[group] for group in DECODING}}
+    decoding = {name for group in DECODING for name in _defaults()[group]} - {"_name"}
+    whole["task"] = {name: value for name, value in whole["task"].items() if name not in decoding}
     for group, default in _defaults().items():
         if isinstance(default, dict) and not isinstance(whole[group], dict):
             raise ConfigurationError(f"its configuration has no {group}")

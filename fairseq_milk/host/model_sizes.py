@@ -11,13 +11,29 @@ WIDTHS = ("embed_dim", "hidden_size", "energy_dim", "ffn_dim", "attention_heads"
 
 
 def require_sizes(options: Mapping[str, Any], parameters: Mapping[str, Any]) -> None:
-    """ConfigurationError for more layers than the file has parameters, or wider ones than any parameter is."""
-    shapes = [value.shape for value in parameters.values() if isinstance(value, torch.Tensor)]
-    widest = max((size for shape in shapes for size in shape), default=0)
-    limits: Dict[str, int] = {**dict.fromkeys(LAYERS, len(shapes)), **dict.fromkeys(WIDTHS, widest)}
+    """ConfigurationError for options of a model that has more layers, width or parameters than the file."""
+    tensors = [value for value in parameters.values() if isinstance(value, torch.Tensor) and value.numel()]
+    widest = max((size for tensor in tensors for size in tensor.shape), default=0)
+    limits: Dict[str, int] = {**dict.fromkeys(LAYERS, len(tensors)), **dict.fromkeys(WIDTHS, widest)}
     for name, limit in limits.items():
         if _whole(options.get(name)) > limit:
             raise ConfigurationError(f"its {name} is {options[name]}, but its parameters are not of such a model")
+    if fewest_parameters(options) > _numbers(tensors):
+        raise ConfigurationError("its layers are larger than all its parameters")
+
+
+def fewest_parameters(options: Mapping[str, Any]) -> int:
+    """Fewer than any model with these options has: one matrix per layer where there are four or more."""
+    sizes = {name: _whole(options.get(name)) for name in (*LAYERS, *WIDTHS)}
+    layers, width = sum(sizes[name] for name in LAYERS), sizes["hidden_size"] or sizes["embed_dim"]
+    inside = layers * width * max(width, sizes["ffn_dim"])
+    return inside + sizes["energy_dim"] * width
+
+
+def _numbers(tensors: Any) -> int:
+    """The numbers that the tensors hold, each counted once if they share them."""
+    storages = {tensor.untyped_storage().data_ptr(): tensor for tensor in tensors}.values()
+    return sum(tensor.untyped_storage().nbytes() // tensor.element_size() for tensor in storages)
 
 
 def _whole(value: Any) -> int:

@@ -1,6 +1,7 @@
 """Checkpoints of strangers: whatever is in them, no code is run, nothing hangs, and damage is noticed."""
 
 import io
+import os
 import random
 import tarfile
 import time
@@ -98,6 +99,20 @@ def test_a_checkpoint_does_not_say_how_to_generate(plain: Plain, tmp_path: Path)
         assert hub.cfg.generation.replace_unk is None and hub.cfg.generation.beam == 5
 
 
+def test_a_checkpoint_names_no_file_to_read_or_folder_to_write(plain: Plain, tmp_path: Path) -> None:
+    """The task has copies of such options, and reads --input when a generator is built: here a pipe without end."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+
+    def change(state: Dict[str, Any]) -> None:
+        for group in ("task", "interactive", "common_eval"):
+            state["cfg"].setdefault(group, {}).update(input=str(pipe), results_path=str(tmp_path))
+
+    path = write(plain, tmp_path / "files.pt", change)
+    hub = MilkRNMT.from_pretrained(str(tmp_path), path.name, str(plain.bin))
+    assert (hub.task.option("input", "-"), hub.task.option("results_path", "None")) == ("-", "None")
+
+
 def test_names_of_an_old_checkpoint_are_no_paths(plain: Plain, tmp_path: Path) -> None:
     """They are put into the command line of Hydra, which would read the file."""
 
@@ -115,6 +130,18 @@ def test_names_of_an_old_checkpoint_are_no_paths(plain: Plain, tmp_path: Path) -
 def test_a_model_larger_than_its_file_is_not_built(option: str, value: Any, plain: Plain, tmp_path: Path) -> None:
     path = write(plain, tmp_path / "large.pt", lambda state: state["cfg"]["model"].update({option: value}))
     refused(DECODERS["python"], path, plain.bin, f"its {option} is 100000000, but its parameters are not of such")
+
+
+@pytest.mark.parametrize("shape", [(60_000, 0), (60_000,)])
+def test_wide_parameters_without_content_allow_no_wide_model(shape: Any, plain: Plain, tmp_path: Path) -> None:
+    """60,000 units in each of 50 layers would need terabytes, of a file that is small."""
+
+    def change(state: Dict[str, Any]) -> None:
+        state["cfg"]["model"].update(hidden_size=60_000, encoder_layers=30, decoder_layers=20)
+        state["model"].update({f"more.{number}": torch.zeros(shape) for number in range(50)})
+
+    path = write(plain, tmp_path / "large.pt", change)
+    refused(DECODERS["python"], path, plain.bin, "but its parameters are not of such|larger than all its parameters")
 
 
 # ---- ensembles and shards -------------------------------------------------------------------------------------------
