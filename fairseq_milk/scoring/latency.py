@@ -6,11 +6,13 @@ compared under the same convention, so every `Convention` has a signature in the
 
 import math
 from dataclasses import dataclass
+from itertools import product
 from typing import Dict, Iterable, List, NamedTuple, Optional, Sequence
 
 import torch
 from torch import Tensor
 
+from ..console.errors import UserError
 from ..functional.latency import average_lagging, average_proportion, differentiable_average_lagging
 from ..functional.masking import padding_mask
 from ..version import __version__
@@ -48,10 +50,13 @@ class Convention:
 
     @classmethod
     def from_signature(cls, signature: str) -> "Convention":
-        """The convention with this signature; its version is ignored."""
-        parts = dict(part.split(":", 1) for part in signature.split("|"))
-        length = next(name for name in LENGTHS if name.startswith(parts["len"]))
-        return cls(parts["unit"], parts["eos"] == "yes", length)
+        """The convention with this signature; its version is ignored.  UserError if it is not a signature."""
+        choices, version, _ = signature.partition("|version:")
+        for unit, eos, length in product(UNITS, (True, False), LENGTHS):
+            convention = cls(unit, eos, length)
+            if convention.signature().startswith(choices + version) and version:
+                return convention
+        raise UserError(f"'{signature:.100}' is not a signature of latency")
 
 
 # The paper's tokens are those of its BPE.  It forces the head to stop "when it reaches the EOS token, p_{i,|x|} = 1":

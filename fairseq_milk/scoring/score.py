@@ -13,6 +13,7 @@ from typing import Any, Dict, List, Optional, Sequence
 
 import sacrebleu
 
+from ..console.errors import UserError
 from .bootstrap import RESAMPLES, SEED, Interval, Sample, corpus_sample, interval, mean_sample
 from .latency import PAPER, Convention, CorpusLatency, Latency, sentence_latency, summarise
 from .records import Record
@@ -33,9 +34,15 @@ class Metrics:
     @classmethod
     def from_signatures(cls, bleu: str, latency: str) -> "Metrics":
         """The settings of an earlier score.  An empty signature stands for the defaults."""
-        parts = dict(part.split(":", 1) for part in bleu.split("|")) if bleu else {"tok": "13a", "case": "mixed"}
         convention = Convention.from_signature(latency) if latency else PAPER
-        return cls(convention, parts["tok"], parts["case"] == "lc")
+        try:
+            parts = dict(part.split(":", 1) for part in bleu.split("|")) if bleu else {"tok": "13a", "case": "mixed"}
+            metrics = cls(convention, parts["tok"], parts["case"] == "lc")
+        except (LookupError, ValueError):
+            raise UserError(f"'{bleu:.100}' is not a signature of BLEU") from None
+        if metrics.tokenize not in sacrebleu.BLEU.TOKENIZERS:
+            raise UserError(f"'{bleu:.100}' names a tokeniser that this sacreBLEU does not have")
+        return metrics
 
     def metric(self, name: str) -> Any:
         """A new sacreBLEU metric for 'BLEU' or 'chrF'."""

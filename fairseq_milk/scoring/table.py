@@ -17,8 +17,8 @@ import os
 from pathlib import Path
 from typing import Any, Dict, List, Mapping, NamedTuple, Sequence, Union, get_type_hints
 
-from ..console.errors import UserError
-from ..console.files import write_atomically
+from ..console.errors import UserError, printable
+from ..console.files import refuse_endless, write_atomically
 from .score import Score
 
 INTERVALS = {"bleu": "BLEU", "chrf": "chrF", "dal": "DAL", "al": "AL", "ap": "AP", "laal": "LAAL"}
@@ -112,12 +112,13 @@ def read_results(path: Union[str, Path]) -> List[Result]:
     UserError with file, row and column if a row is invalid.
     """
     path = Path(path)
+    refuse_endless(path)
     try:
         text = path.read_text(encoding="utf-8")
         rows: Any = json.loads(text) if path.suffix == ".json" else list(csv.DictReader(io.StringIO(text)))
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error.strerror}") from None
-    except (ValueError, csv.Error) as error:
+    except (ValueError, RecursionError, csv.Error) as error:  # RecursionError: nested too deeply
         raise UserError(f"{path} is not a table of fairseq-milk sweep: {error}") from None
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise UserError(f"{path} is not a table of fairseq-milk sweep: it must be a list of rows")
@@ -134,8 +135,10 @@ def _read_row(path: Path, number: int, row: Dict[str, Any]) -> Result:
         kind = TYPES.get(name, float)
         try:
             cells[name] = _parse(row[name], kind)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise UserError(f"{path}, row {number}: {name} should be a {kind.__name__}, got {row[name]!r}") from None
+        if isinstance(cells[name], str) and printable(cells[name]) != cells[name]:
+            raise UserError(f"{path}, row {number}: {name} has control characters")
     for name in PATHS:
         cells[name] = os.path.normpath(path.parent / cells[name]) if cells[name] else ""
     further = {name: cells.pop(name) for name in list(cells) if name not in TYPES}

@@ -7,6 +7,7 @@ from typing import List
 import pytest
 import sacrebleu
 
+from fairseq_milk.console.errors import UserError
 from fairseq_milk.scoring import PAPER, SIMULEVAL, Convention, Latency, Record, corpus_latency
 from fairseq_milk.scoring.collapse import HURRYING, WAITING, Reads, count_reads, reads_of
 from fairseq_milk.scoring.score import MEASURES, Metrics, score_records
@@ -77,6 +78,18 @@ def test_metrics_survive_their_signatures() -> None:
         score = score_records(records, metrics=metrics)
         assert Metrics.from_signatures(score.signature("BLEU"), score.signature("DAL")) == metrics
     assert Metrics.from_signatures("", "") == Metrics()
+
+
+@pytest.mark.parametrize("bleu", ["x", "tok:13a", "tok:13a|case", "tok:../13a|case:lc"])
+def test_signatures_of_a_damaged_table_are_refused(bleu: str) -> None:
+    with pytest.raises(UserError, match="'.*' (is not a signature of BLEU|names a tokeniser)"):
+        Metrics.from_signatures(bleu, "")
+
+
+@pytest.mark.parametrize("latency", ["x", "|version:", "unit:word|eos:no", "unit:word|eos:no|len:x|version:0.1.0"])
+def test_signatures_of_latency_that_are_none(latency: str) -> None:
+    with pytest.raises(UserError, match="is not a signature of latency"):
+        Metrics.from_signatures("", latency)
 
 
 # ---- texts ----------------------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import math
+import os
 from pathlib import Path
 from typing import Any, Dict, List
 
@@ -90,6 +91,9 @@ def test_no_run_is_complete(tmp_path: Path, name: str) -> None:
         ({"dal": "fast"}, "row 1: dal should be a float, got 'fast'"),
         ({"seed": None}, "row 1: seed should be a int, got None"),
         ({"system": 3}, "row 1: system should be a str, got 3"),
+        ({"seed": math.inf}, "row 1: seed should be a int, got inf"),
+        ({"setting": "\x1b]0;title\x07"}, "row 1: setting has control characters"),
+        ({"log": "a\u202eb"}, "row 1: log has control characters"),
     ],
 )
 def test_faults(tmp_path: Path, change: Dict[str, Any], problem: str) -> None:
@@ -106,6 +110,7 @@ def test_faults(tmp_path: Path, change: Dict[str, Any], problem: str) -> None:
         ("results.json", b"{", "is not a table of fairseq-milk sweep"),
         ("results.json", b"{}", "it must be a list of rows"),
         ("results.json", b"[1]", "it must be a list of rows"),
+        ("results.json", b"[" * 100_000, "is not a table of fairseq-milk sweep"),
         ("results.csv", b"\xff", "is not a table of fairseq-milk sweep"),
         ("none.csv", None, "cannot be read: No such file"),
     ],
@@ -115,6 +120,12 @@ def test_files_that_are_not_tables(tmp_path: Path, name: str, content: Any, prob
         (tmp_path / name).write_bytes(content)
     with pytest.raises(UserError, match=problem):
         read_results(tmp_path / name)
+
+
+def test_a_pipe_is_not_a_table(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "results.csv")
+    with pytest.raises(UserError, match="results.csv is not a regular file"):
+        read_results(tmp_path / "results.csv")
 
 
 def test_the_summary_has_intervals_and_signatures() -> None:
