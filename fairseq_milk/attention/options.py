@@ -12,8 +12,6 @@ class AttentionOptions(NamedTuple):
     memory_dim: int
     energy_dim: int
     noise: float = 4.0  # n: standard deviation of the pre-sigmoid noise
-    noise_ramp: int = 0  # updates over which the noise grows to n
-    head_after: int = 0  # updates of training before the head decides; until then everything is read
     energy_bias: float = -1.0  # initial r
     head_pace: float = 1.0  # how much faster than the other parameters r and g learn
     preserve_mass: bool = True

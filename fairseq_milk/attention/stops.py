@@ -34,6 +34,14 @@ class Stop(nn.Module, ABC):
     streaming = True  # whether it may stop before the source has ended
     knobs: Tuple[str, ...] = ()  # names of the attributes that may be changed for decoding
 
+    @property
+    def asked(self) -> bool:
+        """Whether it is learned and decides already, see `set_thresholds`."""
+        return self.learned
+
+    def set_thresholds(self, head_after: int, noise_ramp: int) -> None:
+        """Set the updates before a learned stop decides, and those over which its noise then grows."""
+
     def seen(self, memory: Memory, i: int, steps: Optional[int]) -> Optional[Memory]:
         """The source up to the stop of target token i, or of `steps` tokens from i on, if the stop is fixed.
 
@@ -114,13 +122,15 @@ class Bernoulli(Stop):
 
     def __init__(self, options: AttentionOptions) -> None:
         super().__init__()
-        self.final_noise, self.noise_ramp = options.noise, options.noise_ramp
-        self.noise = options.noise
-        self.head_after, self.num_updates = options.head_after, 0
+        self.final_noise = self.noise = options.noise
+        self.head_after = self.noise_ramp = self.num_updates = 0
         self.preserve_mass = options.preserve_mass
         self.exact = options.exact_alignment
         self.alignment = expected_alignment if options.exact_alignment else expected_alignment_parallel
         self.threshold = THRESHOLD
+
+    def set_thresholds(self, head_after: int, noise_ramp: int) -> None:
+        self.head_after, self.noise_ramp = head_after, noise_ramp
 
     def set_num_updates(self, num_updates: int) -> None:
         """fairseq calls this before every update."""
@@ -128,12 +138,16 @@ class Bernoulli(Stop):
         since = max(0, num_updates - self.head_after)
         self.noise = self.final_noise * min(1.0, (since + 1) / (self.noise_ramp + 1))
 
+    @property
+    def asked(self) -> bool:
+        return self.num_updates >= self.head_after
+
     def expected(self, e: Tensor, memory: Memory, state: AttentionState, hard: bool) -> Tensor:
         e = e.to(state.alpha.dtype)
         if hard:
             stops = self._decides(e + spread(memory.ending, e))  # every head stops at the last token
             return expected_alignment(torch.where(stops, math.inf, -math.inf).to(e), state.alpha, None, False)
-        if self.training and self.num_updates < self.head_after:
+        if self.training and not self.asked:
             return spread(memory.last, e) + 0.0 * e  # gradients of zero, which ranks can exchange
         if self.training and self.noise > 0:
             e = torch.add(e, torch.randn_like(e), alpha=self.noise)

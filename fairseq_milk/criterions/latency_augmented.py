@@ -7,10 +7,9 @@ padding or the number of workers.  In evaluation the schedule is hard: `valid_lo
 decoded.
 """
 
-import logging
 import math
 from dataclasses import dataclass, field
-from typing import Any, Dict, Iterable, List, Tuple
+from typing import Any, Dict, Iterable, List, Mapping, Tuple
 
 import torch
 from fairseq.criterions import CRITERION_REGISTRY, register_criterion
@@ -33,10 +32,9 @@ from ..functional import (
 )
 from ..functional.heads import delay_variance, weighted_delay
 from ..functional.output_loss import label_smoothed_nll
-from ..host.training_length import check_threshold, in_updates, length_of_run
+from ..host.training_length import check_threshold, length_of_run, thresholds_in_updates
 from .collapse import ALARM
 
-logger = logging.getLogger(__name__)
 NAME = "latency_augmented_label_smoothed_cross_entropy"
 HEAD_LATENCIES = {"weighted": weighted_delay, "maximum": None}  # None: the expected delay of the last head to stop
 LATENCIES = {"dal": differentiable_average_lagging, "ap": average_proportion}
@@ -55,12 +53,12 @@ class LatencyAugmentedConfig(LabelSmoothedCrossEntropyCriterionConfig):
     )
     latency_after: float = field(
         default=0.3,
-        metadata={"help": "updates before the latency term is switched on, or below 1 a share of --max-update"},
+        metadata={"help": "updates before the latency term is switched on, or below 1 a share of the training"},
     )
     latency_ramp: float = field(
         default=0.05,
         metadata={
-            "help": "updates over which lambda then grows linearly to its value, or below 1 a share of --max-update; "
+            "help": "updates over which lambda then grows linearly to its value, or below 1 a share of the training; "
             "0: at once"
         },
     )
@@ -108,18 +106,16 @@ class LatencyAugmentedCriterion(LabelSmoothedCrossEntropyCriterion):
         check_numbers({**thresholds, "latency_weight": latency_weight, "ignore_prefix_size": ignore_prefix_size})
         variance = head_variance_weight
         require(0 <= variance < float("inf"), "head_variance_weight", variance, "must be 0 or a positive number")
-        length = length_of_run(task)
-        ALARM.reset(length)
         self.head_latency, self.head_variance_weight = HEAD_LATENCIES[str(head_latency)], variance
         self.latency_weight = latency_weight
         self.latency_cost = LATENCIES[str(latency_metric)]
-        self.latency_after, self.latency_ramp = (in_updates(value, length) for value in thresholds.values())
-        if latency_weight > 0 and 0 < latency_after < 1 and length == 0:
-            logger.warning(
-                f"--latency-after {latency_after} is a share of --max-update, which is not given: the latency term "
-                "starts with the first update, before the model has learned to look at the source. Give --max-update, "
-                "or --latency-after as a number of updates"
-            )
+        self.thresholds: Mapping[str, float] = thresholds if latency_weight > 0 else dict.fromkeys(thresholds, 0)
+        self.set_length(length_of_run(task))
+
+    def set_length(self, updates: int) -> None:
+        """Set the length of the training, of which thresholds can be shares; 0 if it is not known."""
+        ALARM.reset(updates)
+        self.latency_after, self.latency_ramp = thresholds_in_updates(self.thresholds, updates).values()
 
     def current_weight(self, num_updates: int) -> float:
         """lambda at this update: 0 until `latency_after`, then a linear ramp."""
@@ -149,7 +145,7 @@ class LatencyAugmentedCriterion(LabelSmoothedCrossEntropyCriterion):
             sample_size=sample_size,
             latency_weight=lam * target.size(0),
             training=int(model.training),
-            learned=int(learned),
+            learned=int(learned and model.decoder.attention.stop.asked),
         )
         if self.report_accuracy:
             counted = target[:, self.ignore_prefix_size :].ne(self.padding_idx)

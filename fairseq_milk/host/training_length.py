@@ -4,28 +4,68 @@ A share fits every corpus and batch size: 0.3 of the paper's 60,000 updates, of 
 three in a test.
 """
 
-from typing import Any
+import logging
+import math
+from typing import Any, Dict, Iterable, Mapping
 
 from omegaconf.errors import OmegaConfBaseException
 
 from ..console.errors import require
 
+logger = logging.getLogger(__name__)
 
-def length_of_run(task: Any) -> int:
-    """--max-update, where the task knows it; else 0."""
+
+def length_of_run(task: Any, batches: int = 0) -> int:
+    """The number of updates of a training: --max-update, or those of --max-epoch epochs if they are fewer.
+
+    0 if it is not known.  batches: the number per epoch and rank; 0 before the training data has been loaded.
+    """
+    limits = [_option(task, "max_update", 0), _updates_of_epochs(task, batches)]
+    return min((limit for limit in limits if limit > 0), default=0)
+
+
+def _updates_of_epochs(task: Any, batches: int) -> int:
+    epochs, frequencies = int(_option(task, "max_epoch", 0)), _option(task, "update_freq", [1])
+    listed = [math.ceil(batches / max(frequency, 1)) for frequency in frequencies[:epochs]]
+    return sum(listed) + listed[-1] * (epochs - len(listed)) if listed else 0
+
+
+def _option(task: Any, name: str, otherwise: Any) -> Any:
+    """An option of the command; `otherwise` if it is not given, or if the task is used from Python."""
     try:
-        return int(task.cfg.max_update)
-    except (AttributeError, TypeError, ValueError, OmegaConfBaseException):
-        return 0
+        return getattr(task.cfg, name) or otherwise
+    except (AttributeError, OmegaConfBaseException):
+        return otherwise
 
 
 def check_threshold(option: str, threshold: float) -> None:
     """Raise a UserError unless it is a share or a number of updates."""
     finite = 0 <= threshold < float("inf")
     valid = finite and (threshold < 1 or threshold == int(threshold))
-    require(valid, option, threshold, "must be 0, a share of --max-update below 1, or a number of updates")
+    require(valid, option, threshold, "must be 0, a share of the training below 1, or a number of updates")
 
 
-def in_updates(threshold: float, length: int) -> int:
-    """`threshold` in updates.  Below 1 it is a share of `length`, which is 0 if it is not known."""
-    return int(threshold) if threshold >= 1 else round(threshold * length)
+def thresholds_in_updates(thresholds: Mapping[str, float], length: int) -> Dict[str, int]:
+    """The thresholds in updates.  Below 1 they are shares of `length`, which is 0 if it is not known."""
+    return {name: int(t) if t >= 1 else round(t * length) for name, t in thresholds.items()}
+
+
+def tell_length(length: int, parts: Iterable[Any]) -> None:
+    """Tell the model and the criterion the length of the training, and log what shares of it are in updates.
+
+    A warning if the length is not known, which is 0.
+    """
+    shares: Dict[str, float] = {}
+    for part in parts:
+        part.set_length(length)
+        shares.update((name, share) for name, share in part.thresholds.items() if 0 < share < 1)
+    options = {name: f"--{name.replace('_', '-')} {share}" for name, share in shares.items()}
+    if shares and length:
+        updates = thresholds_in_updates(shares, length)
+        logger.info(f"of {length} updates " + ", ".join(f"{options[name]} is {updates[name]}" for name in shares))
+    elif shares:
+        logger.warning(
+            f"{', '.join(options.values())}: shares of the length of the training, which is not known, count as 0, so "
+            "that the schedule is learned from the first update, before the model has learned to look at the source. "
+            "Give --max-update or --max-epoch, or numbers of updates"
+        )

@@ -1,7 +1,8 @@
 """Base class of the models of this plugin."""
 
 import os
-from typing import Any, ClassVar, Dict, Optional, Tuple, Type, TypeVar
+from types import MappingProxyType
+from typing import Any, ClassVar, Dict, Mapping, Optional, Tuple, Type, TypeVar
 
 import torch
 from fairseq import file_utils
@@ -10,7 +11,7 @@ from torch import Tensor, nn
 
 from ..console.errors import UserError
 from ..host.registration import register
-from ..host.training_length import in_updates, length_of_run
+from ..host.training_length import length_of_run, thresholds_in_updates
 from .config import PRODUCT_PRECISIONS, SimultaneousConfig
 from .misuse import languages_swapped, warn_of_other_task
 from .simultaneous_decoder import SimultaneousDecoder
@@ -29,14 +30,15 @@ class SimultaneousModel(FairseqEncoderDecoderModel):
     @classmethod
     def build_model(cls: Type[Model], cfg: Any, task: Any) -> Model:
         options = cls.config.read(cfg)
-        for name in ("head_after", "noise_ramp"):
-            setattr(options, name, in_updates(getattr(options, name), length_of_run(task)))
         warn_of_other_task(task, str(options.attention))
         source, target = task.source_dictionary, task.target_dictionary
         source_embedding, embedding = embeddings(options, source, target)
         products = options.products()
         encoder = cls.build_encoder(options, source, source_embedding, products)
-        return cls(encoder, cls.build_decoder(options, target, embedding, products))
+        model = cls(encoder, cls.build_decoder(options, target, embedding, products))
+        model.thresholds = options.thresholds if model.decoder.attentions[0].learned else {}
+        model.set_length(length_of_run(task))
+        return model
 
     @classmethod
     def build_encoder(cls, options: Any, *parts: Any) -> Any:
@@ -96,6 +98,12 @@ class SimultaneousModel(FairseqEncoderDecoderModel):
         return result
 
     num_updates = 0
+    thresholds: Mapping[str, float] = MappingProxyType({})  # of the head, if it is learned
+
+    def set_length(self, updates: int) -> None:
+        """Set the length of the training, of which thresholds can be shares; 0 if it is not known."""
+        if self.thresholds:
+            self.decoder.attentions[0].stop.set_thresholds(**thresholds_in_updates(self.thresholds, updates))
 
     def set_num_updates(self, num_updates: int) -> None:
         """Called by fairseq before every update; the criterion's latency schedule reads it."""

@@ -1,7 +1,7 @@
 """The options of the models.  Those of `milk_rnmt` are the paper's by default; the README lists what it leaves open."""
 
 from dataclasses import dataclass, field, fields
-from typing import Any, Optional, Tuple, Type, TypeVar
+from typing import Any, Dict, Optional, Tuple, Type, TypeVar
 
 import torch
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
@@ -44,15 +44,15 @@ class SimultaneousConfig(FairseqDataclass):
     head_after: float = field(
         default=0.3,
         metadata={
-            "help": "updates before the head of milk decides, or below 1 a share of --max-update; until then the whole "
+            "help": "updates before the head of milk decides, or below 1 a share of the training; until then the whole "
             "source is read, as by soft attention"
         },
     )
     noise_ramp: float = field(
         default=0.0,
         metadata={
-            "help": "updates over which the noise then grows linearly to its value, or below 1 a share of "
-            "--max-update; 0: at once"
+            "help": "updates over which the noise then grows linearly to its value, or below 1 a share of the "
+            "training; 0: at once"
         },
     )
     energy_bias: Optional[float] = field(
@@ -111,12 +111,15 @@ class SimultaneousConfig(FairseqDataclass):
             return self.energy_bias
         return WAITING if self.looks_at_everything else STOPPING
 
+    @property
+    def thresholds(self) -> Dict[str, float]:
+        """Numbers of updates, or shares of the length of the training."""
+        return {"head_after": self.head_after if self.looks_at_everything else 0, "noise_ramp": self.noise_ramp}
+
     def schedule_options(self, sizes: Sizes, products: ProductPrecision) -> AttentionOptions:
         return AttentionOptions(
             *sizes,
             noise=self.noise,
-            noise_ramp=int(self.noise_ramp),
-            head_after=int(self.head_after) if self.looks_at_everything else 0,
             energy_bias=self.initial_bias,
             head_pace=self.head_pace,
             preserve_mass=not self.unpreserved_mass,
@@ -130,8 +133,8 @@ class SimultaneousConfig(FairseqDataclass):
     def check(self) -> None:
         """Raise a UserError for invalid values, before any data is read."""
         require(0 <= self.noise < float("inf"), "noise", self.noise, "must be 0 or a positive number")
-        for name in ("head_after", "noise_ramp"):
-            check_threshold(name, getattr(self, name))
+        check_threshold("head_after", self.head_after)
+        check_threshold("noise_ramp", self.noise_ramp)
         require(abs(self.initial_bias) < float("inf"), "energy_bias", self.energy_bias, "must be a finite number")
         for name in ("embed_pace", "head_pace", "emission_rate"):
             require(0 < getattr(self, name) < float("inf"), name, getattr(self, name), "must be a positive number")

@@ -23,6 +23,7 @@ from ..generation.knobs import check_knobs
 from ..host.allowed_parts import require_our_model
 from ..host.command_line import replace_default, replace_invalid_input
 from ..host.rank_seed import seed_by_rank
+from ..host.training_length import length_of_run, tell_length
 from ..models.config import FLOAT32
 from ..scoring.scorer import SimultaneousScorerConfig
 from .checked_data import CheckedTranslationTask
@@ -31,6 +32,7 @@ from .recording import Ending, Recording
 
 logger = logging.getLogger(__name__)
 STDIN = "-"  # fairseq-interactive's --input by default
+LENGTH, LONGEST = "length", 2**40  # key in the state of the task, which is saved in checkpoints; and a limit
 FAIRSEQ_MULTIPLE = 8  # fairseq's default of --required-batch-size-multiple, with which sentences are dropped
 
 
@@ -53,12 +55,18 @@ class SimultaneousTranslationConfig(TranslationConfig, DecodingKnobs):
     train_subset: str = II("dataset.train_subset")
     input: str = II("interactive.input")
     max_update: int = II("optimization.max_update")
+    max_epoch: int = II("optimization.max_epoch")
+    update_freq: List[int] = II("optimization.update_freq")
 
 
 @register_task("simultaneous_translation", dataclass=SimultaneousTranslationConfig)
 class SimultaneousTranslationTask(CheckedTranslationTask):
     cfg: SimultaneousTranslationConfig
     learns_schedule = False  # whether the model that was built last has a learned head
+
+    length = 0  # of the training in updates, as far as it is known
+    batches = 0  # of an epoch of the training, on this rank
+    length_told = False  # whether model and criterion know it
 
     recording: Optional[Recording] = None  # of the data set that `fairseq-generate` decodes
 
@@ -112,8 +120,28 @@ class SimultaneousTranslationTask(CheckedTranslationTask):
         if 0 < self.cfg.max_update <= update_num:
             logger.info(f"the training has ended before: {update_num} updates, --max-update {self.cfg.max_update}")
             raise SystemExit(0)
+        if not self.length_told:
+            self._tell_length(model, criterion, update_num)
         seed_by_rank()
         return super().train_step(sample, model, criterion, optimizer, update_num, *args, **kwargs)
+
+    def _tell_length(self, model: Any, criterion: Any, update_num: int) -> None:
+        """Tell the length of the training, which is that of its beginning if it is resumed."""
+        if update_num == 0 or self.length == 0:
+            self.length = length_of_run(self, self.batches)
+        tell_length(self.length, [model, *([criterion] if isinstance(criterion, LatencyAugmentedCriterion) else [])])
+        self.length_told = True
+
+    def state_dict(self) -> Dict[str, Any]:
+        """The state with the length of the training: a training that is extended keeps its thresholds."""
+        return {**super().state_dict(), LENGTH: self.length}
+
+    def load_state_dict(self, state_dict: Dict[str, Any]) -> None:
+        length = state_dict.get(LENGTH, 0)
+        if type(length) is not int or not 0 <= length < LONGEST:
+            raise UserError("the checkpoint is damaged: the length of its training is not a number of updates")
+        self.length = length
+        super().load_state_dict({name: value for name, value in state_dict.items() if name != LENGTH})
 
     # ---- decoding ---------------------------------------------------------------------------------------------------
 
@@ -121,6 +149,8 @@ class SimultaneousTranslationTask(CheckedTranslationTask):
         """fairseq's iterator; that of the decoded data set tells the recording when it has ended."""
         made_before = self.dataset_to_epoch_iter.get(dataset)
         iterator = super().get_batch_iterator(dataset, *args, **kwargs)
+        if dataset is self.datasets.get(self.option("train_subset", "train")):
+            self.batches = len(iterator)
         if dataset is self.datasets.get(self.option("gen_subset", "test")):
             recording = self.recording = Recording(self.cfg, self.source_dictionary, self.target_dictionary)
             if iterator is not made_before:

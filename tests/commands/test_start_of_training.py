@@ -69,3 +69,36 @@ def test_swapped_languages_are_guessed(source: int, target: int, guessed: bool) 
     with pytest.raises(UserError, match="does not fit the dictionaries") as raised:
         model(12, 9).load_state_dict(model(source, target).state_dict())
     assert ("are source and target language swapped?" in str(raised.value)) == guessed
+
+
+# ---- shares of a training -------------------------------------------------------------------------------------------
+
+
+def log_of_epochs(data: Path, folder: Path, *more: str) -> str:
+    """The log of a training of MILk with the default shares, in batches of four of the 37 sentences."""
+    shares = "--head-after 0.3 --latency-after 0.3 --latency-ramp 0.05"
+    options = f"--attention milk --latency-weight 0.1 {shares} --batch-size 4 --disable-validation".split()
+    arguments = commands.training(data, folder / "checkpoints", *options, *more, max_update=0)
+    return str(commands.run("fairseq-train", *arguments).log)
+
+
+def test_a_training_of_epochs_knows_its_length(data: Path, tmp_path: Path) -> None:
+    log = log_of_epochs(data, tmp_path, "--max-epoch", "2")
+    assert "of 20 updates --head-after 0.3 is 6, --latency-after 0.3 is 6, --latency-ramp 0.05 is 1" in log
+    assert "is not known" not in log
+
+
+def test_a_training_of_epochs_that_is_extended_keeps_its_thresholds(data: Path, tmp_path: Path) -> None:
+    """Otherwise the head of a model that has learned when to write would not be asked again for a while."""
+    log_of_epochs(data, tmp_path, "--max-epoch", "1")
+    assert "of 10 updates --head-after 0.3 is 3" in log_of_epochs(data, tmp_path, "--max-epoch", "2")
+    anew = log_of_epochs(
+        data, tmp_path, "--max-epoch", "1", "--reset-optimizer", "--reset-dataloader", "--update-freq", "2"
+    )
+    assert "of 5 updates --head-after 0.3 is 2" in anew
+
+
+def test_a_training_without_end_says_that_a_share_needs_one(data: Path, tmp_path: Path) -> None:
+    log = log_of_epochs(data, tmp_path, "--stop-time-hours", "1e-9")
+    assert "--head-after 0.3, --latency-after 0.3, --latency-ramp 0.05: shares of the length of the training" in log
+    assert "Give --max-update or --max-epoch, or numbers of updates" in log

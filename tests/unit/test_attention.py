@@ -154,7 +154,8 @@ def test_noise_is_normal_with_standard_deviation_n(noise: float) -> None:
 
 
 def test_noise_grows_to_n_over_the_ramp() -> None:
-    stop = Bernoulli(OPTIONS._replace(noise=4.0, noise_ramp=3))
+    stop = Bernoulli(OPTIONS._replace(noise=4.0))
+    stop.set_thresholds(head_after=0, noise_ramp=3)
     noise = []
     for update in range(6):
         stop.set_num_updates(update)

@@ -15,6 +15,7 @@ from fairseq_milk.console.errors import UserError
 from fairseq_milk.criterions import LatencyAugmentedCriterion, collapse
 from fairseq_milk.criterions.collapse import ALARM, CollapseAlarm
 from fairseq_milk.functional import differentiable_average_lagging, expected_delays
+from fairseq_milk.host.training_length import length_of_run, tell_length
 from fairseq_milk.models.milk_rnmt import MilkRNMT
 from fairseq_milk.scoring import collapse as scoring_collapse
 from tests.support import tiny_models as tiny
@@ -118,15 +119,48 @@ def test_the_schedule_of_lambda() -> None:
 def test_thresholds_below_1_are_shares_of_the_training(caplog: pytest.LogCaptureFixture) -> None:
     task = tiny.task()
     task.cfg = SimpleNamespace(max_update=200)
+    caplog.set_level(logging.INFO, "fairseq_milk")
     shares: Dict[str, Any] = dict(latency_weight=0.8, latency_after=0.3, latency_ramp=0.05)
     criterion = LatencyAugmentedCriterion(task, False, 0.1, **shares)
     assert (criterion.latency_after, criterion.latency_ramp) == (60, 10)
     model = MilkRNMT.build_model(tiny.options(noise=4.0, noise_ramp=0.25, head_after=0.1), task)
     assert (model.decoder.attention.stop.noise_ramp, model.decoder.attention.stop.head_after) == (50, 20)
     assert not caplog.records
-    task.cfg.max_update = 0
-    criterion = LatencyAugmentedCriterion(task, False, 0.1, **shares)
-    assert criterion.latency_after == 0 and "Give --max-update" in caplog.text
+    tell_length(100, [model, criterion])
+    assert (criterion.latency_after, criterion.latency_ramp, ALARM.patience) == (30, 5, 20)
+    assert (model.decoder.attention.stop.noise_ramp, model.decoder.attention.stop.head_after) == (25, 10)
+    assert "of 100 updates --head-after 0.1 is 10, --noise-ramp 0.25 is 25, --latency-after 0.3 is 30" in caplog.text
+    tell_length(0, [model, criterion])
+    assert criterion.latency_after == 0 and "Give --max-update or --max-epoch" in caplog.text
+
+
+def test_without_a_learned_schedule_shares_are_not_mentioned(caplog: pytest.LogCaptureFixture) -> None:
+    parts = [tiny.model(attention="waitk", head_after=0.3), tiny.criterion(latency_after=0.3)]  # lambda is 0
+    tell_length(0, parts)
+    tell_length(0, [tiny.model(attention="mocha", head_after=0.3)])  # which has no such phase
+    assert not caplog.records
+
+
+@pytest.mark.parametrize(
+    "options, batches, length",
+    [
+        (dict(max_update=200), 0, 200),
+        (dict(max_update=200, max_epoch=3), 10, 30),
+        (dict(max_update=20, max_epoch=3), 10, 20),
+        (dict(max_epoch=3), 10, 30),
+        (dict(max_epoch=3), 0, 0),
+        (dict(max_epoch=3, update_freq=[4]), 10, 9),
+        (dict(max_epoch=4, update_freq=[1, 2]), 10, 25),
+        (dict(max_epoch=1, update_freq=[1, 2]), 10, 10),
+        (dict(max_epoch=10**12), 10, 10**13),
+        (dict(max_epoch=2, update_freq=[0]), 10, 20),
+        (dict(max_update=None, max_epoch=None), 10, 0),
+        ({}, 10, 0),
+    ],
+)
+def test_the_length_of_a_training(options: Dict[str, Any], batches: int, length: int) -> None:
+    assert length_of_run(SimpleNamespace(cfg=SimpleNamespace(**options)), batches) == length
+    assert length_of_run(SimpleNamespace(), batches) == 0
 
 
 def test_the_schedule_of_lambda_follows_the_updates_in_training_and_is_over_in_evaluation() -> None:
@@ -357,6 +391,17 @@ def test_a_head_that_waits_only_before_eos_has_collapsed() -> None:
     log = tiny.criterion()._latency(extra, sample["target"])[0]
     logged_sums = total(ntokens=10.0, nsentences=2.0, first_mass=float(log["first_mass"]), last_mass=2.0)
     assert log["first_mass"] == 8 and CollapseAlarm()._symptoms(logged_sums) == {"waits": False, "hurries": True}
+
+
+def test_a_head_that_is_not_asked_yet_is_no_collapse(caplog: pytest.LogCaptureFixture) -> None:
+    """With --head-after above --latency-after everything is read for a while, by option."""
+    model = tiny.model(head_after=100, energy_bias=-100.0, spread=0).train()
+    criterion = tiny.criterion(latency_weight=0.1)
+    ALARM.reset(100)
+    for update in range(150):
+        model.set_num_updates(update)
+        logged(criterion, [criterion(model, tiny.batch(PAIRS))[2]])
+        assert bool(caplog.records) == (update >= 119), update
 
 
 def test_only_the_first_rank_speaks(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
