@@ -2,10 +2,11 @@
 
     python -m examples.wmt14_en_fr.prepare [--out FOLDER] [--base-url MIRROR] [--workers N]
 
-Sizes and digests of the archives are those of TensorFlow Datasets and sacreBLEU.  sacreBLEU has only MD5 digests; for
-these the command prints the SHA-256, to be added here.  The five corpora have 40.8 million pairs; how the paper chose
-36.3 million is not stated.  We clean as in wmt15_de_en; the command prints how many pairs remain.  newstest2014 is the
-full set of 3,003 sentences (`sacrebleu -t wmt14/full`).
+Sizes and digests of the archives are those of TensorFlow Datasets and sacreBLEU.  sacreBLEU has only MD5 digests, and
+no other list has these archives (examples/prepare/README.md): the command prints their SHA-256, to be added here.
+
+The five corpora have 40.8 million pairs; how the paper chose 36.3 million is not stated.  We clean as in wmt15_de_en;
+the command prints how many pairs remain.  newstest2014 is the full set of 3,003 sentences (`sacrebleu -t wmt14/full`).
 """
 
 import sys

@@ -2,9 +2,11 @@
 
     python -m examples.wmt15_de_en.prepare [--out FOLDER] [--base-url MIRROR] [--workers N]
 
-Sizes and digests of the archives are those of TensorFlow Datasets and sacreBLEU.  sacreBLEU has only MD5 digests; for
-these the command prints the SHA-256, to be added here.  The paper does not describe its cleaning; 1 to 100 words is the
-limit of the authors' codebase for WMT14 (4,492,447 pairs there).
+Sizes and digests of the archives are those of TensorFlow Datasets and sacreBLEU.  sacreBLEU has only MD5 digests, and
+no other list has these archives (examples/prepare/README.md): the command prints their SHA-256, to be added here.
+
+The paper does not describe its cleaning; 1 to 100 words is the limit of the authors' codebase for WMT14 (4,492,447
+pairs there).
 """
 
 import sys

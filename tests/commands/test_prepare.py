@@ -17,6 +17,7 @@ import sacrebleu
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from sacrebleu.dataset import DATASETS
 
 from examples.europarl_de_en.prepare import CORPUS as EUROPARL
 from examples.europarl_de_en.spelling import NEW_GERMAN
@@ -161,6 +162,14 @@ def test_every_archive_has_a_digest_and_every_address_a_version(corpus: Corpus) 
             assert re.fullmatch("sha256:[0-9a-f]{64}", archive.digest) and archive.size
     if "githubusercontent" in corpus.base_url:
         assert re.search("/[0-9a-f]{40}/", corpus.base_url)
+
+
+@pytest.mark.parametrize("corpus", [WMT15, WMT14], ids=lambda corpus: corpus.name)
+def test_the_md5_of_a_test_set_is_sacrebleu_s(corpus: Corpus) -> None:
+    listed = {f"md5:{md5}": url for known in DATASETS.values() for md5, url in zip(known.md5 or (), known.data)}
+    for archive in corpus.archives:
+        if archive.path in MD5_ALONE:
+            assert listed[archive.digest].endswith(f"statmt.org/{archive.path}")
 
 
 def test_the_paper_s_figures() -> None:
