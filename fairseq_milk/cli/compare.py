@@ -84,7 +84,10 @@ class Reader:
             raise UserError(f"the sentences of {_name(result)} are not here: there is no file {result.log!r}")
         log = read_generate_log(result.log)
         references = None if self.references is None else published_references(log.records, self.references)
-        metrics = Metrics.from_signatures(result.bleu_signature, result.latency_signature)
+        try:
+            metrics = Metrics.from_signatures(result.bleu_signature, result.latency_signature)
+        except UserError as error:
+            raise UserError(f"{_name(result)}: {error}") from None
         score = score_records(log.records, references, metrics, log.no_latency)
         if score.no_latency is not None:
             raise UserError(f"{_name(result)} has no latency: {score.no_latency}")

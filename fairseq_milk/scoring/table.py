@@ -136,7 +136,9 @@ def _read_row(path: Path, number: int, row: Dict[str, Any]) -> Result:
         try:
             cells[name] = _parse(row[name], kind)
         except (TypeError, ValueError, OverflowError):
-            raise UserError(f"{path}, row {number}: {name} should be a {kind.__name__}, got {row[name]!r}") from None
+            raise UserError(
+                f"{path}, row {number}: {name} should be a {kind.__name__}, got {row[name]!r:.100}"
+            ) from None
         if isinstance(cells[name], str) and printable(cells[name]) != cells[name]:
             raise UserError(f"{path}, row {number}: {name} has control characters")
     for name in PATHS:

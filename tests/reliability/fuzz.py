@@ -23,7 +23,8 @@ from tests.support.exported_fuzzing import exported_kinds
 from tests.support.exported_models import ExportedModels
 from tests.support.fuzzing import Kind
 
-SHARES = {"checkpoint": 0.4, "index": 0.05, "data": 0.05, "dictionary": 0.1, "translations": 0.1, "sweep": 0.1}
+SHARES = {"checkpoint": 0.4, "index": 0.05, "data": 0.05, "dictionary": 0.1, "translations": 0.05}
+SHARES.update({"table": 0.05, "sweep": 0.1})
 EXPORTED = {"manifest": 0.04, "graph-read": 0.04, "graph-query": 0.04, "graph-write": 0.04}
 EXPORTED.update({"symbols": 0.02, "codes": 0.01, "pieces": 0.01})
 SHARES.update(EXPORTED)

@@ -25,6 +25,7 @@ from fairseq_milk.host.checkpoint_reading import building, load_checkpoint_to_cp
 from fairseq_milk.host.data_files import check_data_files
 from fairseq_milk.scoring.generate_log import read_generate_log
 from fairseq_milk.scoring.score import score_records
+from fairseq_milk.scoring.table import TYPES, read_results
 from fairseq_milk.sweep.spec import read_spec
 from fairseq_milk.tasks.checked_data import CheckedTranslationTask
 from tests.support import tiny_models as tiny
@@ -309,6 +310,13 @@ SWEEP = {
 }
 
 
+TABLE = {name: {str: name, int: 3, float: 1.5}[kind] for name, kind in TYPES.items()}
+
+
+def table_file(rows: Any) -> bytes:
+    return json.dumps(rows).encode()
+
+
 def json_lines(records: Any) -> bytes:
     return b"\n".join(json.dumps(record).encode() for record in records)
 
@@ -330,7 +338,7 @@ def kinds(folder: Path) -> Dict[str, Kind]:
     """All kinds; folder: where their files will be."""
     data = write_data(folder)
     (folder / "data").mkdir(exist_ok=True)
-    log, sweep = json_lines([RECORD, {**RECORD, "id": 1}]), sweep_file(SWEEP)
+    log, sweep, table = json_lines([RECORD, {**RECORD, "id": 1}]), sweep_file(SWEEP), table_file([TABLE])
     lines = st.lists(changed(RECORD), min_size=1, max_size=3).map(json_lines) | damaged(log)
     return {
         "checkpoint": Kind("model.pt", saved(small_state()), checkpoints(), read_a_checkpoint),
@@ -338,6 +346,7 @@ def kinds(folder: Path) -> Dict[str, Kind]:
         "data": Kind(f"{DATA}.bin", data[f"{DATA}.bin"], damaged(data[f"{DATA}.bin"]), read_data),
         "dictionary": Kind("dict.de.txt", DICTIONARY, damaged(DICTIONARY), read_dictionary),
         "translations": Kind("generate.jsonl", log, lines, read_translations),
+        "table": Kind("results.json", table, changed([TABLE]).map(table_file) | damaged(table), read_results),
         "sweep": Kind("sweep.yaml", sweep, changed(SWEEP).map(sweep_file) | damaged(sweep), read_spec),
     }
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.support import fuzzing
 from tests.support.fuzzing import Kind
 
-KINDS = ("checkpoint", "index", "data", "dictionary", "translations", "sweep")
+KINDS = ("checkpoint", "index", "data", "dictionary", "translations", "table", "sweep")
 FLIPS = 40
 
 
