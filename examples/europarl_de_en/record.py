@@ -32,7 +32,14 @@ DOCUMENT, KEPT = HERE / "RESULTS.md", HERE / "results"
 TABLE, TRAINING, COMPARISON = KEPT / "results.csv", KEPT / "training.csv", KEPT / "comparison.json"
 FIGURES = {"bleu": 1, "chrf": 1, "dal": 2, "al": 2}
 SUBSETS = {"test": ("milk", "wait-k"), "valid": ("milk-dev", "wait-k-dev")}  # the two curves by their names
-FROM_SCRATCH = {"soft-s1": "soft", "milk-short-s1": "milk-short", "scaled-s1": "scaled", "literal-s1": "literal"}
+FROM_SCRATCH = {
+    "soft-s1": "soft",
+    "soft-2000-s1": "soft, batches of 2,000",
+    "milk-scratch-s1": "milk-scratch, batches of 2,000",
+    "milk-short-s1": "milk-short",
+    "scaled-s1": "scaled",
+    "literal-s1": "literal",
+}
 SHOWN = ("MILk", "wait-k")  # the systems whose schedules are drawn
 SENTENCES = (98, 250, 392, 650)
 
