@@ -100,8 +100,13 @@ class CheckedTranslationTask(TranslationTask):
 
     def load_state_dict(self, state_dict: Dict[str, Any]) -> None:
         """UserError if the model was trained with other dictionaries.  Older checkpoints have no digests."""
-        saved = state_dict.get(DICTIONARIES)
-        for file, digest in self._digests().items():
+        saved, own = state_dict.get(DICTIONARIES), self._digests()
+        if isinstance(saved, dict) and saved.keys() == own.keys() and list(saved) != list(own):  # source before target
+            raise UserError(
+                f"the checkpoint does not translate from {self.cfg.source_lang} to {self.cfg.target_lang}: are source "
+                "and target language swapped?"
+            )
+        for file, digest in own.items():
             if isinstance(saved, dict) and saved.get(file, digest) != digest:
                 path = os.path.join(utils.split_paths(self.cfg.data)[0], file)
                 raise UserError(

@@ -137,6 +137,8 @@ class SimultaneousTranslationTask(CheckedTranslationTask):
         return {**super().state_dict(), LENGTH: self.length}
 
     def load_state_dict(self, state_dict: Dict[str, Any]) -> None:
+        if not isinstance(state_dict, dict):
+            raise UserError("the checkpoint is damaged: the state of its task is not a dictionary")
         length = state_dict.get(LENGTH, 0)
         if type(length) is not int or not 0 <= length < LONGEST:
             raise UserError("the checkpoint is damaged: the length of its training is not a number of updates")

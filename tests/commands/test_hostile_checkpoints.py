@@ -113,6 +113,12 @@ def test_a_checkpoint_names_no_file_to_read_or_folder_to_write(plain: Plain, tmp
     assert (hub.task.option("input", "-"), hub.task.option("results_path", "None")) == ("-", "None")
 
 
+@pytest.mark.parametrize("state", [[1], {"length": "long"}, {"length": 10**30}, {"length": True}])
+def test_a_damaged_state_of_the_task(state: Any, plain: Plain, tmp_path: Path) -> None:
+    path = write(plain, tmp_path / "task.pt", lambda content: content.update(task_state=state))
+    refused(DECODERS["python"], path, plain.bin, "the checkpoint is damaged: the (state|length) of its t")
+
+
 def test_names_of_an_old_checkpoint_are_no_paths(plain: Plain, tmp_path: Path) -> None:
     """They are put into the command line of Hydra, which would read the file."""
 

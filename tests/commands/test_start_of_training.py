@@ -71,6 +71,14 @@ def test_swapped_languages_are_guessed(source: int, target: int, guessed: bool) 
     assert ("are source and target language swapped?" in str(raised.value)) == guessed
 
 
+def test_swapped_languages_with_dictionaries_of_one_size(data: Path, tmp_path: Path) -> None:
+    """All parameters fit, and both dictionaries are those of the training."""
+    log_of(data, tmp_path)
+    arguments = commands.decoding(data, tmp_path / "checkpoints" / "checkpoint_last.pt", "-s", "en", "-t", "de")
+    with pytest.raises(UserError, match="does not translate from en to de: are source and target language swapped?"):
+        commands.run("fairseq-generate", *arguments)
+
+
 # ---- shares of a training -------------------------------------------------------------------------------------------
 
 
