@@ -45,21 +45,20 @@ class SimultaneousAttention(nn.Module):
         super().__init__()
         self.stop, self.lookback, self.decides = stop, lookback, decides
         self.schedules: Optional[int] = None  # number of heads with their own schedule; None: no head axis
-        sizes = options.query_dim, options.memory_dim, options.energy_dim
-        scalars = options.energy_bias, options.head_pace, options.products
         self.values: Optional[Values] = None
         if options.heads is None:
+            sizes = options.query_dim, options.memory_dim, options.energy_dim
             if stop.learned:
-                self.head = MonotonicEnergy(*sizes, *scalars)
+                self.head = MonotonicEnergy(*sizes, options.energy_bias, options.head_pace, options.products)
             if lookback.soft:
                 self.soft_energy = AdditiveEnergy(*sizes, options.products)
             return
         self.schedules = options.schedule_heads if stop.learned else 1
         if stop.learned and decides:
-            self.head = MonotonicDotProductEnergy(*sizes, options.schedule_heads, *scalars)
+            self.head = MonotonicDotProductEnergy(options, options.schedule_heads)
         if lookback.soft:
-            self.soft_energy = DotProductEnergy(*sizes, options.heads, options.products)
-        self.values = Values(*sizes, options.heads, options.products)
+            self.soft_energy = DotProductEnergy(options, options.heads)
+        self.values = Values(options, options.heads)
 
     # ---- what it says of itself ---------------------------------------------------------------------------------
 

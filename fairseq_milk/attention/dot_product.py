@@ -1,7 +1,6 @@
 """Scaled dot products of several heads (Vaswani et al. 2017): energies, and the values that are looked at."""
 
 import math
-from typing import Optional
 
 import torch
 from torch import Tensor, nn
@@ -9,14 +8,15 @@ from torch import Tensor, nn
 from ..functional.heads import join_heads, split_heads
 from ..functional.product import ProductPrecision
 from .energy import Energy, HeadWeights, Weights
+from .options import AttentionOptions
 
 
 class HeadProjections(nn.Module):
     """Matrices from features to H heads of size d, side by side."""
 
-    def __init__(self, heads: int, products: Optional[ProductPrecision]) -> None:
+    def __init__(self, options: AttentionOptions, heads: int) -> None:
         super().__init__()
-        self.heads, self.products = heads, products or ProductPrecision()
+        self.heads, self.products = heads, options.products or ProductPrecision()
 
     def to_heads(self, x: Tensor, w: Tensor) -> Tensor:
         """(B, T, D) -> (B, H, T, d), or (B, D) -> (B, H, d).  w: (D, H d)."""
@@ -26,16 +26,10 @@ class HeadProjections(nn.Module):
 class DotProductEnergy(HeadProjections, Energy):
     """u_hj = (W_q s)_h . (W_s h_j)_h / sqrt(d) for each of H heads of size d."""
 
-    def __init__(
-        self,
-        query_dim: int,
-        memory_dim: int,
-        energy_dim: int,
-        heads: int,
-        products: Optional[ProductPrecision] = None,
-    ) -> None:
-        super().__init__(heads, products)
-        self.w_s, self.w_q = matrix(memory_dim, energy_dim), matrix(query_dim, energy_dim)
+    def __init__(self, options: AttentionOptions, heads: int) -> None:
+        super().__init__(options, heads)
+        self.w_s = matrix(options.memory_dim, options.energy_dim)
+        self.w_q = matrix(options.query_dim, options.energy_dim)
 
     def project(self, h: Tensor) -> Tensor:
         """(B, J, memory_dim) -> (B, H, J, d), or (B, memory_dim) -> (B, H, d)."""
@@ -67,20 +61,11 @@ class MonotonicDotProductEnergy(DotProductEnergy):
     `pace`, as in `MonotonicEnergy`.
     """
 
-    def __init__(
-        self,
-        query_dim: int,
-        memory_dim: int,
-        energy_dim: int,
-        heads: int,
-        bias: float,
-        pace: float,
-        products: Optional[ProductPrecision] = None,
-    ) -> None:
-        super().__init__(query_dim, memory_dim, energy_dim, heads, products)
-        self.pace = pace
-        self.g = nn.Parameter(torch.full((heads,), math.sqrt(heads / energy_dim) / pace))
-        self.r = nn.Parameter(torch.full((heads,), float(bias) / pace))
+    def __init__(self, options: AttentionOptions, heads: int) -> None:
+        super().__init__(options, heads)
+        self.pace = options.head_pace
+        self.g = nn.Parameter(torch.full((heads,), math.sqrt(heads / options.energy_dim) / self.pace))
+        self.r = nn.Parameter(torch.full((heads,), float(options.energy_bias) / self.pace))
 
     def weights(self, keys: Tensor) -> HeadWeights:
         return HeadWeights((self.pace * self.g).view(-1, 1, 1), (self.pace * self.r).view(-1, 1, 1))
@@ -89,11 +74,10 @@ class MonotonicDotProductEnergy(DotProductEnergy):
 class Values(HeadProjections):
     """What each of H heads looks at, W_v h, and what becomes of what they have seen, W_o c."""
 
-    def __init__(
-        self, query_dim: int, memory_dim: int, energy_dim: int, heads: int, products: Optional[ProductPrecision] = None
-    ) -> None:
-        super().__init__(heads, products)
-        self.w_v, self.w_o = matrix(memory_dim, energy_dim), matrix(energy_dim, query_dim)
+    def __init__(self, options: AttentionOptions, heads: int) -> None:
+        super().__init__(options, heads)
+        self.w_v = matrix(options.memory_dim, options.energy_dim)
+        self.w_o = matrix(options.energy_dim, options.query_dim)
 
     def project(self, h: Tensor) -> Tensor:
         """(B, J, memory_dim) -> (B, H, J, d), or (B, memory_dim) -> (B, H, d)."""

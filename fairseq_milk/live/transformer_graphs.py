@@ -23,8 +23,7 @@ from torch import Tensor, nn
 
 from ..attention import Memory, SimultaneousAttention
 from ..functional.heads import join_heads, split_heads
-from ..models.transformer_decoder import DecoderLayer
-from ..modules.causal_transformer import KeysValues, sinusoids
+from ..modules.causal_transformer import CausalLayer, KeysValues, sinusoids
 from .graph import HEAD, Graph
 from .manifest import collected
 
@@ -36,7 +35,7 @@ class Step(nn.Module):
         self.first = sum(layer.attention is None for layer in self.layers)  # the layer that decides
 
     @property
-    def layers(self) -> List[DecoderLayer]:
+    def layers(self) -> List[CausalLayer]:
         return list(self.decoder.layers)
 
     def embed(self, token: Tensor, cache: Sequence[Tensor]) -> Tensor:
@@ -71,7 +70,7 @@ class QueryStep(Step):
         x, kept = self.embed(token, cache), []
         for index, (layer, past) in enumerate(zip(self.layers, self.past(cache))):
             x = x if index == 0 else self.layers[index - 1].finish(x, None)
-            x, after = layer.to_target(x, past)
+            x, after = layer.to_itself(x, past)
             kept.append(after)
         asked = [self.ask(x) for _ in key]
         decision = [self.energy(one, query) for one, query in zip(key, asked)]
@@ -91,7 +90,7 @@ class WriteStep(Step):
         pasts = self.past(cache)
         for index, layer in enumerate(self.layers[self.first :]):
             if index > 0:
-                x, after = layer.to_target(x, pasts[index - 1])
+                x, after = layer.to_itself(x, pasts[index - 1])
                 kept.append(after)
             assert layer.attention is not None
             parts = 2 if layer.attention.lookback.soft else 1
@@ -111,7 +110,7 @@ class SeekStep(Step):
         x, kept, waiting, rows = self.embed(token, cache), [], [], list(memory)
         positions: List[Tensor] = []
         for layer, past in zip(self.layers, self.past(cache)):
-            x, after = layer.to_target(x, past)
+            x, after = layer.to_itself(x, past)
             kept.append(after)
             if layer.attention is None:
                 x = layer.finish(x, None)

@@ -13,6 +13,7 @@ from ..console.errors import UserError
 from ..host.registration import register
 from ..host.training_length import length_of_run, thresholds_in_updates
 from .config import PRODUCT_PRECISIONS, SimultaneousConfig
+from .encoder import SimultaneousEncoder
 from .misuse import languages_swapped, warn_of_other_task
 from .simultaneous_decoder import SimultaneousDecoder
 from .target import Target
@@ -24,7 +25,10 @@ class SimultaneousModel(FairseqEncoderDecoderModel):
     """An encoder, and a decoder that has an attention (or several with one schedule) and an output layer."""
 
     config: ClassVar[Type[SimultaneousConfig]]
-    encoder: Any
+    encoder_type: ClassVar[Type[Any]]
+    decoder_type: ClassVar[Type[Any]]
+    target_type: ClassVar[Type[Any]]
+    encoder: SimultaneousEncoder
     decoder: SimultaneousDecoder
 
     @classmethod
@@ -35,23 +39,21 @@ class SimultaneousModel(FairseqEncoderDecoderModel):
         source_embedding, embedding = embeddings(options, source, target)
         products = options.products()
         encoder = cls.build_encoder(options, source, source_embedding, products)
-        model = cls(encoder, cls.build_decoder(options, target, embedding, products))
+        model = cls(encoder, cls.decoder_type(options, target, embedding, products))
         model.thresholds = options.thresholds if model.decoder.attentions[0].learned else {}
         model.set_length(length_of_run(task))
         return model
 
     @classmethod
-    def build_encoder(cls, options: Any, *parts: Any) -> Any:
+    def build_encoder(cls, options: Any, *parts: Any) -> SimultaneousEncoder:
         """parts: dictionary, embedding and the precision of products."""
-        raise NotImplementedError
-
-    @classmethod
-    def build_decoder(cls, options: Any, *parts: Any) -> SimultaneousDecoder:
-        raise NotImplementedError
+        encoder: SimultaneousEncoder = cls.encoder_type(options, *parts)
+        return encoder
 
     def target(self, batch: int, room: int) -> Target:
         """New target sentences.  room: initial room for source tokens."""
-        raise NotImplementedError
+        target: Target = self.target_type(self.decoder, batch, room)
+        return target
 
     def sentence(self, room: int) -> Target:
         """The same for one sentence whose source arrives token by token."""
@@ -116,6 +118,12 @@ class SimultaneousModel(FairseqEncoderDecoderModel):
         encoder_out = self.encoder(src_tokens, src_lengths)
         out: Tuple[Tensor, Dict[str, Tensor]] = self.decoder(prev_output_tokens, encoder_out=encoder_out, **kwargs)
         return out
+
+
+def set_defaults(args: Any, **values: Any) -> None:
+    """The options of a named architecture, where the user does not say otherwise."""
+    for name, value in values.items():
+        setattr(args, name, getattr(args, name, value))
 
 
 class PacedEmbedding(nn.Embedding):

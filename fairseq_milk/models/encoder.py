@@ -1,5 +1,6 @@
-"""The RNMT+ encoder: a stack of layer-normalised LSTMs over the source."""
+"""Base class of the encoders, and the RNMT+ encoder: a stack of layer-normalised LSTMs over the source."""
 
+from abc import abstractmethod
 from typing import Any, List, NamedTuple, Optional, Tuple
 
 import torch
@@ -19,22 +20,46 @@ class EncoderOut(NamedTuple):
     lengths: Tensor  # (B,), EOS included
 
 
-class RNMTEncoder(FairseqEncoder):
-    """x^0 = dropout(embedding);   x^l = dropout(LSTM_l(x^{l-1})) + x^{l-1} from the third layer up.
+class SimultaneousEncoder(FairseqEncoder):
+    """Base class of the encoders: a whole source at once, or token by token."""
 
-    Unidirectional, so that the states of a prefix never change; `step` gives them one at a time.
-    """
+    incremental = True  # whether it can encode token by token: the states of a prefix never change
 
-    incremental = True  # whether it can encode token by token
+    def __init__(self, dictionary: Any, embedding: nn.Embedding, dropout: float) -> None:
+        super().__init__(dictionary)
+        self.padding_idx, self.dropout, self.embedding = dictionary.pad(), dropout, embedding
+
+    @abstractmethod
+    def encode(self, x: Tensor, lengths: Tensor) -> Tensor:
+        """(B, J, embed_dim) -> (B, J, D).  States at padding are undefined and not used."""
+
+    @abstractmethod
+    def step(self, tokens: Tensor, states: Optional[List[Any]]) -> Tuple[Tensor, List[Any]]:
+        """One more source token per sentence.  tokens: (B,) -> h_j: (B, D), and the states of the layers after it."""
+
+    def forward(self, src_tokens: Tensor, src_lengths: Optional[Tensor] = None, **unused: Any) -> EncoderOut:
+        """src_tokens: (B, J), padded on either side (fairseq-interactive always pads on the left)."""
+        tokens, lengths = right_padded(src_tokens, self.padding_idx)
+        return EncoderOut(self.encode(self.embedding(tokens), lengths), lengths)
+
+    def reorder_encoder_out(self, encoder_out: EncoderOut, new_order: Tensor) -> EncoderOut:
+        return EncoderOut(encoder_out.h.index_select(0, new_order), encoder_out.lengths.index_select(0, new_order))
+
+    def max_positions(self) -> int:
+        return int(1e5)
+
+    def _drop(self, x: Tensor) -> Tensor:
+        return F.dropout(x, self.dropout, self.training)
+
+
+class RNMTEncoder(SimultaneousEncoder):
+    """x^0 = dropout(embedding);   x^l = dropout(LSTM_l(x^{l-1})) + x^{l-1} from the third layer up."""
 
     def __init__(
         self, cfg: MilkRNMTConfig, dictionary: Any, embedding: nn.Embedding, products: ProductPrecision
     ) -> None:
-        super().__init__(dictionary)
+        super().__init__(dictionary, embedding, cfg.dropout)
         self.products = products
-        self.padding_idx = dictionary.pad()
-        self.dropout = cfg.dropout
-        self.embedding = embedding
         self.layers = self.build_stack(cfg, cfg.hidden_size)
 
     def build_stack(self, cfg: MilkRNMTConfig, fed: int) -> nn.ModuleList:
@@ -45,35 +70,20 @@ class RNMTEncoder(FairseqEncoder):
             for size in sizes
         )
 
-    def forward(self, src_tokens: Tensor, src_lengths: Optional[Tensor] = None, **unused: Any) -> EncoderOut:
-        """src_tokens: (B, J), padded on either side (fairseq-interactive always pads on the left)."""
-        tokens, lengths = right_padded(src_tokens, self.padding_idx)
-        return EncoderOut(self.encode(self._drop(self.embedding(tokens)), lengths), lengths)
-
     def encode(self, x: Tensor, lengths: Tensor) -> Tensor:
-        """(B, J, embed_dim) -> (B, J, hidden_size).  States at padding are undefined and not used."""
+        x = self._drop(x)
         for index, layer in enumerate(self.layers):
             y = self._drop(layer(x)[0])
             x = x + y if index >= RESIDUAL_FROM else y
         return x
 
     def step(self, tokens: Tensor, states: Optional[List[LSTMState]]) -> Tuple[Tensor, List[LSTMState]]:
-        """One more source token per sentence.  tokens: (B,) -> h_j: (B, hidden_size) and the states after it."""
         x, after = self.embedding(tokens), []
         for index, layer in enumerate(self.layers):
             state = layer.step(x, None if states is None else states[index])  # type: ignore[operator]
             x = x + state.h if index >= RESIDUAL_FROM else state.h
             after.append(state)
         return x, after
-
-    def reorder_encoder_out(self, encoder_out: EncoderOut, new_order: Tensor) -> EncoderOut:
-        return EncoderOut(encoder_out.h.index_select(0, new_order), encoder_out.lengths.index_select(0, new_order))
-
-    def max_positions(self) -> int:
-        return int(1e5)
-
-    def _drop(self, x: Tensor) -> Tensor:
-        return F.dropout(x, self.dropout, self.training)
 
 
 class BidirectionalRNMTEncoder(RNMTEncoder):
@@ -90,6 +100,7 @@ class BidirectionalRNMTEncoder(RNMTEncoder):
         self.projection = nn.Linear(2 * cfg.hidden_size, cfg.hidden_size)
 
     def encode(self, x: Tensor, lengths: Tensor) -> Tensor:
+        x = self._drop(x)
         for index, (forwards, backwards) in enumerate(zip(self.layers, self.backward_layers)):
             reverse = reversed_in_length(backwards(reversed_in_length(x, lengths))[0], lengths)
             y = self._drop(torch.cat((forwards(x)[0], reverse), dim=-1))

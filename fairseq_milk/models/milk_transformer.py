@@ -4,7 +4,7 @@ from typing import Any
 
 from fairseq.models import register_model, register_model_architecture
 
-from .base import SimultaneousModel
+from .base import SimultaneousModel, set_defaults
 from .config import SHORT_TRAINING_PACE, MilkTransformerConfig
 from .transformer_decoder import TransformerDecoder
 from .transformer_encoder import TransformerEncoder
@@ -15,36 +15,16 @@ from .transformer_target import TransformerTarget
 class MilkTransformer(SimultaneousModel):
     """The schedules of the paper in the model of Vaswani et al. (2017)."""
 
+    config = MilkTransformerConfig
+    encoder_type, decoder_type, target_type = TransformerEncoder, TransformerDecoder, TransformerTarget
     encoder: TransformerEncoder
     decoder: TransformerDecoder
 
-    config = MilkTransformerConfig
-
-    @classmethod
-    def build_encoder(cls, options: Any, *parts: Any) -> TransformerEncoder:
-        return TransformerEncoder(options, *parts)
-
-    @classmethod
-    def build_decoder(cls, options: Any, *parts: Any) -> TransformerDecoder:
-        return TransformerDecoder(options, *parts)
-
-    def target(self, batch: int, room: int) -> TransformerTarget:
-        return TransformerTarget(self.decoder, batch, room)
-
 
 def size(args: Any, layers: int, dim: int, heads: int) -> None:
-    """Set defaults: `layers` layers of `dim` units in both stacks, feed-forward layers four times as wide."""
-    defaults = {
-        "encoder_layers": layers,
-        "decoder_layers": layers,
-        "embed_dim": dim,
-        "ffn_dim": 4 * dim,
-        "attention_heads": heads,
-        "embed_pace": dim**0.5,
-        "head_pace": SHORT_TRAINING_PACE,
-    }
-    for name, value in defaults.items():
-        setattr(args, name, getattr(args, name, value))
+    """Both stacks `layers` deep and `dim` wide, feed-forward layers four times as wide, for a short training."""
+    set_defaults(args, encoder_layers=layers, decoder_layers=layers, head_pace=SHORT_TRAINING_PACE)
+    set_defaults(args, embed_dim=dim, embed_pace=dim**0.5, ffn_dim=4 * dim, attention_heads=heads)
 
 
 @register_model_architecture("milk_transformer", "milk_transformer_small")
@@ -57,4 +37,4 @@ def milk_transformer_small(args: Any) -> None:
 def milk_transformer_tiny(args: Any) -> None:
     """For the synthetic language of examples/verb_final."""
     size(args, layers=2, dim=128, heads=4)
-    args.dropout = getattr(args, "dropout", 0.0)
+    set_defaults(args, dropout=0.0)

@@ -19,39 +19,11 @@ from torch.nn import functional as F  # noqa: N812
 from ..attention import AttentionOutput, SimultaneousAttention, build_layers
 from ..functional.heads import last_stop
 from ..functional.product import ProductPrecision
-from ..modules.causal_transformer import CausalSelfAttention, FeedForward, KeysValues, sinusoids
+from ..modules.causal_transformer import CausalLayer, KeysValues, sinusoids
 from .config import MilkTransformerConfig
 from .encoder import EncoderOut
 from .output_layer import OutputLayer
 from .simultaneous_decoder import SimultaneousDecoder
-
-
-class DecoderLayer(nn.Module):
-    def __init__(
-        self, cfg: MilkTransformerConfig, attention: Optional[SimultaneousAttention], products: ProductPrecision
-    ) -> None:
-        super().__init__()
-        self.dropout = cfg.dropout
-        self.self_attention = CausalSelfAttention(cfg.embed_dim, cfg.attention_heads, cfg.dropout, products)
-        self.self_norm = nn.LayerNorm(cfg.embed_dim)
-        self.attention = attention  # to the source; None below the layer that decides
-        asks = attention is not None and bool(attention.energies())
-        self.norm = nn.LayerNorm(cfg.embed_dim) if asks else nn.Identity()  # of what it asks of the source
-        self.feed_forward = FeedForward(cfg.embed_dim, cfg.ffn_dim, cfg.dropout, products)
-        self.feed_norm = nn.LayerNorm(cfg.embed_dim)
-
-    def to_target(self, x: Tensor, past: Optional[KeysValues] = None) -> Tuple[Tensor, KeysValues]:
-        """Self-attention.  x: (B, I, D)."""
-        y, after = self.self_attention(self.self_norm(x), past)
-        return x + self._drop(y), after
-
-    def finish(self, x: Tensor, c: Optional[Tensor]) -> Tensor:
-        """What has been seen of the source, and feed-forward.  x, c: (..., D)."""
-        x = x if c is None else x + self._drop(c)
-        return x + self._drop(self.feed_forward(self.feed_norm(x)))
-
-    def _drop(self, x: Tensor) -> Tensor:
-        return F.dropout(x, self.dropout, self.training)
 
 
 class TransformerDecoder(SimultaneousDecoder):
@@ -63,7 +35,8 @@ class TransformerDecoder(SimultaneousDecoder):
         seeing = cfg.decoder_layers - cfg.schedule_layer + 1
         attentions = build_layers(str(cfg.attention), cfg.attention_options(products), seeing)
         below: List[Optional[SimultaneousAttention]] = [None] * (cfg.schedule_layer - 1)
-        self.layers = nn.ModuleList(DecoderLayer(cfg, attention, products) for attention in [*below, *attentions])
+        sizes = cfg.embed_dim, cfg.attention_heads, cfg.ffn_dim, cfg.dropout
+        self.layers = nn.ModuleList(CausalLayer(*sizes, products, attention) for attention in [*below, *attentions])
         self.norm = nn.LayerNorm(cfg.embed_dim)
         shared = cfg.share_decoder_input_output_embed or cfg.share_all_embeddings
         self.output = OutputLayer(cfg.embed_dim, len(dictionary), embedding if shared else None, products)
@@ -84,8 +57,8 @@ class TransformerDecoder(SimultaneousDecoder):
         x = F.dropout(x + sinusoids(0, x.size(1), x), self.dropout, self.training)
         outs: List[AttentionOutput] = []
         for layer in self.layers:
-            assert isinstance(layer, DecoderLayer)
-            x, c = layer.to_target(x)[0], None
+            assert isinstance(layer, CausalLayer)
+            x, c = layer.to_itself(x)[0], None
             if layer.attention is not None:
                 memory = layer.attention.remember(encoder_out.h, encoder_out.lengths)
                 alpha = None if layer.attention.decides else outs[0].alpha
@@ -114,10 +87,10 @@ class TransformerDecoder(SimultaneousDecoder):
         x = x + sinusoids(past["k0"].size(2) if past else 0, 1, x)
         outs: List[AttentionOutput] = []
         for index, layer in enumerate(self.layers):
-            assert isinstance(layer, DecoderLayer)
+            assert isinstance(layer, CausalLayer)
             nothing = layer.self_attention.nothing(len(tokens))
             before = KeysValues(past[f"k{index}"], past[f"v{index}"]) if past else nothing
-            x, kept = layer.to_target(x, before)
+            x, kept = layer.to_itself(x, before)
             after[f"k{index}"], after[f"v{index}"] = kept
             if layer.attention is not None:
                 memory = self.whole_source(f"memory{index}", layer.attention, encoder_out, incremental_state)

@@ -6,9 +6,9 @@ import torch
 from torch import Tensor
 
 from ..attention import Heads, Memory, Queries
-from ..modules.causal_transformer import KeysValues, sinusoids
+from ..modules.causal_transformer import CausalLayer, KeysValues, sinusoids
 from .target import Target
-from .transformer_decoder import DecoderLayer, TransformerDecoder
+from .transformer_decoder import TransformerDecoder
 
 
 class TransformerTarget(Target):
@@ -21,7 +21,7 @@ class TransformerTarget(Target):
 
     def __init__(self, decoder: TransformerDecoder, batch: int, room: int) -> None:
         self.decoder = decoder
-        self.layers: List[DecoderLayer] = list(decoder.layers)  # type: ignore[arg-type]
+        self.layers: List[CausalLayer] = list(decoder.layers)  # type: ignore[arg-type]
         self.past = [layer.self_attention.nothing(batch) for layer in self.layers]
         like = decoder.norm.weight
         self.memories: List[Optional[Memory]] = [
@@ -59,7 +59,7 @@ class TransformerTarget(Target):
         if index == len(self.layers):
             return
         layer = self.layers[index]
-        self.x, kept = layer.to_target(self.x, self.past[index])
+        self.x, kept = layer.to_itself(self.x, self.past[index])
         self.after.append(kept)
         self.queries = {} if layer.attention is None else layer.attention.queries(layer.norm(self.x).squeeze(1))
         self.entered = True

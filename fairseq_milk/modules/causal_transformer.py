@@ -8,12 +8,13 @@ pair of tensors: keys and values of the tokens so far.
 """
 
 import math
-from typing import NamedTuple, Optional, Tuple
+from typing import Dict, NamedTuple, Optional, Tuple
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
+from ..attention import SimultaneousAttention
 from ..functional.heads import join_heads, split_heads
 from ..functional.product import ProductPrecision
 
@@ -83,19 +84,54 @@ class FeedForward(nn.Module):
         return y
 
 
-class CausalEncoderLayer(nn.Module):
-    def __init__(self, dim: int, heads: int, hidden: int, dropout: float, products: ProductPrecision) -> None:
+class CausalLayer(nn.Module):
+    """A layer of the encoder, or of the decoder: with an attention to the source between its two halves.
+
+    attention: None in the encoder, and in the decoder below the layer that decides.
+    """
+
+    def __init__(
+        self,
+        dim: int,
+        heads: int,
+        hidden: int,
+        dropout: float,
+        products: ProductPrecision,
+        attention: Optional[SimultaneousAttention] = None,
+    ) -> None:
         super().__init__()
         self.dropout = dropout
         self.self_attention = CausalSelfAttention(dim, heads, dropout, products)
         self.self_norm = nn.LayerNorm(dim)
+        self.attention = attention
+        asks = attention is not None and bool(attention.energies())
+        self.norm = nn.LayerNorm(dim) if asks else nn.Identity()  # of what it asks of the source
         self.feed_forward = FeedForward(dim, hidden, dropout, products)
         self.feed_norm = nn.LayerNorm(dim)
 
+    def upgrade_state_dict_named(self, state_dict: Dict[str, Tensor], name: str) -> None:
+        """Adapt the checkpoint of another mechanism, as the attention does: there may be no norm, or one too many."""
+        keys = {key for key in state_dict if key.startswith(f"{name}.norm.")}
+        own = self.norm.state_dict(prefix=f"{name}.norm.")
+        if not own or not keys:
+            for key in keys:
+                del state_dict[key]
+            state_dict.update(own)
+
     def forward(self, x: Tensor, past: Optional[KeysValues] = None) -> Tuple[Tensor, KeysValues]:
+        """A layer without an attention to the source.  x: (B, T, D)."""
+        x, after = self.to_itself(x, past)
+        return self.finish(x, None), after
+
+    def to_itself(self, x: Tensor, past: Optional[KeysValues] = None) -> Tuple[Tensor, KeysValues]:
+        """Self-attention.  x: (B, T, D)."""
         y, after = self.self_attention(self.self_norm(x), past)
-        x = x + self._drop(y)
-        return x + self._drop(self.feed_forward(self.feed_norm(x))), after
+        return x + self._drop(y), after
+
+    def finish(self, x: Tensor, c: Optional[Tensor]) -> Tensor:
+        """What has been seen of the source, and feed-forward.  x, c: (..., D)."""
+        x = x if c is None else x + self._drop(c)
+        return x + self._drop(self.feed_forward(self.feed_norm(x)))
 
     def _drop(self, x: Tensor) -> Tensor:
         return F.dropout(x, self.dropout, self.training)

@@ -63,20 +63,22 @@ def logits_of_each(model: MilkRNMT, pairs: List[tiny.Pair], **kwargs: Any) -> Li
 
 @pytest.mark.parametrize("after", tiny.FIVE)
 @pytest.mark.parametrize("before", tiny.FIVE)
-def test_a_model_starts_from_that_of_another_mechanism(before: str, after: str) -> None:
+@pytest.mark.parametrize("build", [tiny.model, tiny.transformer])
+def test_a_model_starts_from_that_of_another_mechanism(build: Any, before: str, after: str) -> None:
     """Parameters that both models have are copied; those that only the new one has keep their initial values."""
-    trained, model = tiny.model(attention=before).state_dict(), tiny.model(attention=after)
+    trained, model = build(attention=before).state_dict(), build(attention=after)
     built = {name: value.clone() for name, value in model.state_dict().items()}
     model.load_state_dict(dict(trained))
     for name, value in model.state_dict().items():
         torch.testing.assert_close(value, trained.get(name, built[name]))
 
 
+@pytest.mark.parametrize("build", [tiny.model, tiny.transformer])
 @torch.no_grad()
-def test_milk_starts_where_soft_attention_ends() -> None:
+def test_milk_starts_where_soft_attention_ends(build: Any) -> None:
     """MILk with a head that never stops early equals soft attention."""
-    soft = tiny.model(attention="soft", hidden_size=8).eval()
-    milk = tiny.model(attention="milk", hidden_size=8, spread=0, energy_bias=-60.0).eval()
+    soft = build(attention="soft").eval()
+    milk = build(attention="milk", spread=0, energy_bias=-60.0).eval()
     milk.load_state_dict(soft.state_dict())
     sample = tiny.batch(PAIRS)
     torch.testing.assert_close(forward(milk, sample)[0], forward(soft, sample)[0])
