@@ -28,11 +28,11 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 QUIET = ["--noise", 0, "--dropout", 0]  # one process draws other random numbers than two ranks do
 
 
-def arguments(data: Path, save_dir: Path, max_update: int, *more: Any) -> List[str]:
+def arguments(data: Path, save_dir: Path, max_update: int, *more: Any, arch: str = commands.RNMT) -> List[str]:
     """Arguments of a training of MILk with lambda > 0."""
     options = ["--latency-weight", 0.3, "--decoder-layers", 2, "--disable-validation", *more]
     witnessed = {"simultaneous_translation": "witnessed_translation", commands.PLUGIN: WITNESS}
-    arguments = commands.training(data, save_dir, *options, max_update=max_update)
+    arguments = commands.training(data, save_dir, *options, max_update=max_update, arch=arch)
     return [witnessed.get(argument, argument) for argument in arguments]
 
 
@@ -44,22 +44,24 @@ def witnesses(stdout: str, what: str = "parameters") -> Dict[int, Dict[int, str]
     return found
 
 
-def test_two_ranks_agree_with_each_other_and_with_one_process(data: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("arch", [commands.RNMT, commands.TRANSFORMER])
+def test_two_ranks_agree_with_each_other_and_with_one_process(arch: str, data: Path, tmp_path: Path) -> None:
     """The training is interrupted after two updates and resumed, which tests loading too."""
     seen: Dict[int, Dict[int, str]] = {}
     for max_update in (2, 4):
-        finished = commands.shell(SCRIPT, 2, *arguments(data, tmp_path / "ranks", max_update, *QUIET))
+        finished = commands.shell(SCRIPT, 2, *arguments(data, tmp_path / "ranks", max_update, *QUIET, arch=arch))
         assert finished.returncode == 0, finished.stderr[-3000:]
         assert "training on 2 devices" in finished.stdout
         seen.update(witnesses(finished.stdout))
     assert sorted(seen) == [1, 2, 3, 4]
     for update, ranks in seen.items():
         assert sorted(ranks) == [0, 1] and ranks[0] == ranks[1], f"the ranks differ after update {update}"
-    commands.run("fairseq-train", *arguments(data, tmp_path / "one", 4, *QUIET, "--update-freq", 2))
+    commands.run("fairseq-train", *arguments(data, tmp_path / "one", 4, *QUIET, "--update-freq", 2, arch=arch))
     two, one = (commands.parameters(tmp_path / name / "checkpoint_last.pt") for name in ("ranks", "one"))
     for name in one:
         torch.testing.assert_close(two[name], one[name], rtol=0, atol=1e-7, msg=name)
-    assert float(two["decoder.attention.head.r"]) != -1.0, "nothing has been learned"
+    (r,) = (value for name, value in two.items() if name.endswith("attention.head.r"))
+    assert float(r) != -1.0, "nothing has been learned"
 
 
 def test_ranks_draw_different_numbers_and_a_resumed_run_the_same(data: Path, tmp_path: Path) -> None:
@@ -104,9 +106,10 @@ def a_group_of_one(tmp_path: Path) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("shared", [False, True])
-def test_pytorch_s_ddp_sees_every_gradient(shared: bool, a_group_of_one: None) -> None:
+@pytest.mark.parametrize("build", [tiny.model, tiny.transformer])
+def test_pytorch_s_ddp_sees_every_gradient(build: Any, shared: bool, a_group_of_one: None) -> None:
     """The output layer is used by the criterion, outside the forward that DDP wraps: its gradients must arrive too."""
-    model = tiny.model(decoder_layers=2, share_decoder_input_output_embed=shared).train()
+    model = build(decoder_layers=2, share_decoder_input_output_embed=shared).train()
     criterion, sample = tiny.criterion(latency_weight=0.5), tiny.batch(tiny.pairs(8))
     criterion(model, sample)[0].backward()
     alone = tiny.gradients(model)

@@ -30,7 +30,7 @@ from fairseq_milk.text.words import SourceWords, TargetText
 from tests.reliability import soak
 from tests.reliability.kill_training import UPDATES, Killer
 from tests.support import tiny_models as tiny
-from tests.support.fairseq_commands import run, training
+from tests.support.fairseq_commands import RNMT, TRANSFORMER, run, training
 from tests.support.processes import child, kill_me, outcome
 from tests.support.tiny_translators import Plain
 from tests.support.verbs import stream
@@ -38,9 +38,10 @@ from tests.support.verbs import stream
 # ---- a training that is killed ----------------------------------------------------------------------------------
 
 
-def test_a_training_killed_at_the_worst_moments(tmp_path: Path) -> None:
+@pytest.mark.parametrize("arch", [RNMT, TRANSFORMER])
+def test_a_training_killed_at_the_worst_moments(arch: str, tmp_path: Path) -> None:
     """Killed in the first checkpoint, in the copy to checkpoint_last.pt and in a later one; run again after the end."""
-    killer = Killer(tmp_path)
+    killer = Killer(tmp_path, arch)
     killer.in_write("torch.save", after=0)
     assert killer.updates() == 0 and list(killer.save_dir.glob("*.pt.tmp")), "it was not killed in the write"
     killer.in_write("shutil.copyfile", after=3)

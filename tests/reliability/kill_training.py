@@ -1,6 +1,6 @@
 """A training that is killed repeatedly ends with the parameters of an uninterrupted one.
 
-python -m tests.reliability.kill_training --kills 20
+python -m tests.reliability.kill_training --kills 20 [--arch milk_transformer_tiny]
 """
 
 import argparse
@@ -24,23 +24,23 @@ UPDATES, SAVE_EVERY = 12, 2
 WRITES = ("torch.save", "shutil.copyfile")  # of the checkpoint itself, and to checkpoint_best.pt and checkpoint_last.pt
 
 
-def arguments(data: Path, save_dir: Path) -> List[str]:
+def arguments(data: Path, save_dir: Path, arch: str) -> List[str]:
     """A training with everything that has a state: dropout, noise and its ramp, the guard, schedules, validation."""
     schedule = "--lr-scheduler rnmt_plus --lr-replicas 2 --lr-warmup 2 --lr-decay-start 12 --lr-decay-end 30"
     more = f"--latency-weight 0.1 --latency-ramp 5 --dropout 0.2 --noise-ramp 6 --save-interval-updates {SAVE_EVERY}"
     more += " --keep-interval-updates 1"
-    return commands.training(data, save_dir, *schedule.split(), *more.split(), max_update=UPDATES)
+    return commands.training(data, save_dir, *schedule.split(), *more.split(), max_update=UPDATES, arch=arch)
 
 
 class Killer:
     """Trains in one folder and kills the training.  whole: the parameters of an uninterrupted training."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder, self.save_dir = folder, folder / "killed"
+    def __init__(self, folder: Path, arch: str = commands.RNMT) -> None:
+        self.folder, self.save_dir, self.arch = folder, folder / "killed", arch
         self.data = commands.make_corpus(folder / "data", valid_size=8)
         start = time.monotonic()
         # In this process, so that the forked children have its imports.
-        commands.run("fairseq-train", *arguments(self.data, folder / "whole"))
+        self._run(folder / "whole")
         self.seconds = time.monotonic() - start
         self.whole = commands.parameters(folder / "whole" / "checkpoint_last.pt")
         self.kills = self.in_a_write = self.rounds = 0
@@ -48,7 +48,7 @@ class Killer:
 
     def at(self, seconds: float) -> None:
         """Kill the training from outside after so many seconds, unless it has ended by then."""
-        with child(lambda: commands.run("fairseq-train", *arguments(self.data, self.save_dir)), self._stderr()) as run:
+        with child(lambda: self._run(self.save_dir), self._stderr()) as run:
             run.join(seconds)
             run.kill()
             run.join()
@@ -73,6 +73,9 @@ class Killer:
         last = self.save_dir / "checkpoint_last.pt"
         return int(torch.load(last)["optimizer_history"][-1]["num_updates"]) if last.exists() else 0
 
+    def _run(self, save_dir: Path) -> None:
+        commands.run("fairseq-train", *arguments(self.data, save_dir, self.arch))
+
     def _train(self, save_dir: Path, function: Optional[str] = None, after: int = 0) -> int:
         def work() -> None:
             with ExitStack() as stack:
@@ -80,7 +83,7 @@ class Killer:
                     module, name = function.split(".")
                     original = getattr({"torch": torch, "shutil": shutil}[module], name)
                     stack.enter_context(mock.patch(function, half_and_killed(original, after)))
-                commands.run("fairseq-train", *arguments(self.data, save_dir))
+                self._run(save_dir)
 
         return outcome(work, self._stderr(), timeout=600)
 
@@ -99,9 +102,9 @@ class Killer:
         return self._stderr().read_text()[-3000:]
 
 
-def study(folder: Path, kills: int, seed: int = 1) -> Dict[str, Any]:
+def study(folder: Path, kills: int, seed: int, arch: str) -> Dict[str, Any]:
     """Half of the kills at random moments, half in the middle of a write; a training ends after about five."""
-    draw, killer = random.Random(seed), Killer(folder)
+    draw, killer = random.Random(seed), Killer(folder, arch)
     different: List[str] = []
     while killer.kills < kills:
         before = killer.kills
@@ -124,7 +127,8 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--arch", choices=list(commands.SIZES), default=commands.RNMT)
     options = parser.parse_args()
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as name:
-        print(study(Path(name), options.kills, options.seed))
+        print(study(Path(name), options.kills, options.seed, options.arch))

@@ -21,6 +21,7 @@ from fairseq_milk.generation import DecodingOptions, translate
 from fairseq_milk.models.decoder import RNMTDecoder
 from fairseq_milk.models.encoder import EncoderOut, RNMTEncoder
 from tests.support import tiny_models as tiny
+from tests.support.tiny_models import Kind
 
 EOS = Dictionary().eos()
 Sentences = List[List[int]]
@@ -78,10 +79,10 @@ def test_a_healthy_model_passes(attention: str) -> None:
     assert {name for name, finding in found.items() if finding.status == SKIP} == given_schedule
 
 
-@pytest.mark.parametrize("attention", tiny.FIVE)
-def test_a_training_about_to_begin_passes(attention: str) -> None:
+@pytest.mark.parametrize("kind", tiny.BOTH_FAMILIES, ids=str)
+def test_a_training_about_to_begin_passes(kind: Kind) -> None:
     """With initial weights and a head that waits, no check reports a collapse."""
-    fresh = tiny.model(spread=0, attention=attention, energy_bias=-6.0, noise=4.0, dropout=0.2)
+    fresh = kind.build(spread=0, energy_bias=-6.0, noise=4.0, dropout=0.2)
     sources, targets = sides(healthy("waitk"))
     found = findings(of(fresh, sources, targets, trained=False))
     assert failed(found) == set(), found

@@ -14,6 +14,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from fairseq_milk.attention import Memory, context
 from tests.support import tiny_models as tiny
+from tests.support.tiny_models import Kind
 
 # a value goes to Python, or decides a shape
 VALUES = {"_local_scalar_dense", "item", "is_nonzero", "equal", "allclose"}
@@ -54,10 +55,13 @@ VARIANTS = {
 }
 
 
-def training_step(attention: str, device: str = "cpu", variant: Variant = USUAL) -> Callable[[], None]:
+MILK = Kind("milk")
+
+
+def training_step(kind: Kind, device: str = "cpu", variant: Variant = USUAL) -> Callable[[], None]:
     """Forward, criterion with lambda > 0, and backward, of the model with everything switched on."""
     sizes: Dict[str, Any] = dict(encoder_layers=3, decoder_layers=3, dropout=0.2, noise=4.0)
-    model = tiny.model(attention=attention, **sizes, **variant.model).train()
+    model = kind.build(**sizes, **variant.model).train()
     criterion = tiny.criterion(latency_weight=0.2, **variant.criterion)
     sample = tiny.batch(tiny.pairs(5))
     if device != "cpu":
@@ -79,21 +83,21 @@ def traced(step: Callable[[], None]) -> Synchronisations:
     return trace
 
 
-@pytest.mark.parametrize("attention", tiny.FIVE)
-def test_no_operator_of_a_training_step_waits_for_a_value(attention: str) -> None:
-    assert traced(training_step(attention)).found == []
+@pytest.mark.parametrize("kind", tiny.BOTH_FAMILIES, ids=str)
+def test_no_operator_of_a_training_step_waits_for_a_value(kind: Kind) -> None:
+    assert traced(training_step(kind)).found == []
 
 
-@pytest.mark.parametrize("attention", tiny.FIVE)
-def test_a_training_step_needs_no_values(attention: str) -> None:
-    training_step(attention, "meta")()
+@pytest.mark.parametrize("kind", tiny.BOTH_FAMILIES, ids=str)
+def test_a_training_step_needs_no_values(kind: Kind) -> None:
+    training_step(kind, "meta")()
 
 
-@pytest.mark.parametrize("attention", tiny.LEARNED)
+@pytest.mark.parametrize("kind", [*map(Kind, tiny.LEARNED), Kind("milk", heads=2, schedules=2)], ids=str)
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_neither_does_another_way_to_train(attention: str, variant: str) -> None:
-    assert traced(training_step(attention, variant=VARIANTS[variant])).found == []
-    training_step(attention, "meta", VARIANTS[variant])()
+def test_neither_does_another_way_to_train(kind: Kind, variant: str) -> None:
+    assert traced(training_step(kind, variant=VARIANTS[variant])).found == []
+    training_step(kind, "meta", VARIANTS[variant])()
 
 
 def item(beta: Tensor) -> None:
@@ -136,14 +140,14 @@ def plant(monkeypatch: pytest.MonkeyPatch, mistake: Callable[[Tensor], None]) ->
 @pytest.mark.parametrize("mistake", PLANTED)
 def test_the_trace_finds_what_is_planted(monkeypatch: pytest.MonkeyPatch, mistake: Callable[[Tensor], None]) -> None:
     plant(monkeypatch, mistake)
-    assert PLANTED[mistake] in traced(training_step("milk")).found
+    assert PLANTED[mistake] in traced(training_step(MILK)).found
 
 
 @pytest.mark.parametrize("mistake", [item, branch, nonzero, boolean_index])
 def test_so_does_the_run_without_values(monkeypatch: pytest.MonkeyPatch, mistake: Callable[[Tensor], None]) -> None:
     plant(monkeypatch, mistake)
     with pytest.raises((RuntimeError, NotImplementedError)):
-        training_step("milk", "meta")()
+        training_step(MILK, "meta")()
 
 
 def test_a_backward_is_traced_too(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -160,4 +164,4 @@ def test_a_backward_is_traced_too(monkeypatch: pytest.MonkeyPatch) -> None:
         return context(Backward.apply(beta), memory)
 
     monkeypatch.setattr("fairseq_milk.attention.attention.context", mistaken)
-    assert "_local_scalar_dense" in traced(training_step("milk")).found
+    assert "_local_scalar_dense" in traced(training_step(MILK)).found
