@@ -23,6 +23,7 @@ from benchmarks import (
     startup,
     streaming,
     training,
+    transformer_training,
     words_per_second,
 )
 from benchmarks.harness import ROOT, NotMeasuredError, Outcome, Row, Size
@@ -32,6 +33,7 @@ GROUPS = (
     layers,
     training,
     words_per_second,
+    transformer_training,
     memory,
     output,
     attention,

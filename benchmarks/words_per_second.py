@@ -113,19 +113,25 @@ def measure(size: Size) -> Outcome:
     return compare_words(size, BARS)
 
 
-def compare_words(size: Size, bars: Dict[str, float]) -> Outcome:
+def compare_words(
+    size: Size,
+    bars: Dict[str, float],
+    peer: str = "lstm",
+    command_line: Callable[..., List[str]] = command_line,
+    layers: int = 2,
+) -> Outcome:
     data, what = corpus(size)
-    sizes: Dict[str, int] = dict(layers=2, hidden=size.pick(256, 32), max_tokens=size.pick(4000, 500))
-    commands = {name: command_line(name, data, **sizes) for name in (*bars, "lstm")}
+    sizes: Dict[str, int] = dict(layers=layers, hidden=size.pick(256, 32), max_tokens=size.pick(4000, 500))
+    commands = {name: command_line(name, data, **sizes) for name in (*bars, peer)}
     batches = [Training(arguments).batches(5) for arguments in commands.values()]
     assert all(batch == batches[0] for batch in batches), "not the same batches"
     times = compare_processes({name: partial(updates, arguments) for name, arguments in commands.items()}, size, 5)
     figures, checks = times.figures(), []
     words = sum(map(len, batches[0])) / len(batches[0])
     for name, limit in bars.items():
-        checks.append(Check(f"{name} / lstm, words a CPU second", times.ratio("lstm", name), Bar(">=", limit)))
+        checks.append(Check(f"{name} / {peer}, words a CPU second", times.ratio(peer, name), Bar(">=", limit)))
         if times.wall[name]:
-            checks.append(Check(f"{name} / lstm, words a second, wall", times.ratio("lstm", name, "wall")))
+            checks.append(Check(f"{name} / {peer}, words a second, wall", times.ratio(peer, name, "wall")))
     return Outcome(checks, figures, f"{what}; {words:.0f} sentences a batch")
 
 
