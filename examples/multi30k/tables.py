@@ -10,6 +10,7 @@ from fairseq_milk.analysis.paper_results import NOISE, PRESERVATION
 from fairseq_milk.scoring.table import Result
 from fairseq_milk.sweep.training_log import statistics
 
+PLANE = ("offline", "soft", "wait-k", "milk", "monotonic", "mocha")  # systems of the first table and the planes
 TEST_SETS = {"test": "2016 Flickr", "test1": "2017 Flickr", "test2": "2017 MSCOCO"}  # by fairseq's names
 LATER = ("offline", "soft", "wait-k", "milk")  # systems that are decoded on all test sets
 
@@ -38,9 +39,7 @@ def read_validations(path: Path) -> Dict[str, Validation]:
 def all_tables(results: Sequence[Result], validations: Dict[str, Validation]) -> Dict[str, Cells]:
     rows = {(result.system, result.setting): result for result in results}
     return {
-        "test": systems_table(
-            [r for r in results if r.subset == "test" and not r.system.endswith("-beam")], rows.values()
-        ),
+        "test": systems_table([r for r in results if r.subset == "test" and r.system in PLANE], rows.values()),
         "later": later_table(results),
         "beams": beam_table(rows.values()),
         "val": val_table(results, validations),

@@ -113,6 +113,9 @@ def test_multi30k_has_every_system_of_the_paper(tmp_path: Path) -> None:
         (point,) = found.pop(rounded)
         assert point.train == {**exact.train, "product-precision": "bf16"}, "they differ in the precision alone"
         assert point.after == (exact.after and "soft-bf16")
+    transformers = [point for name in list(found) if name.startswith("transformer-") for point in found.pop(name)]
+    assert {point.train["arch"] for point in transformers} == {"milk_transformer_small"}
+    assert [point.after for point in transformers] == ["", *["transformer-soft"] * (len(transformers) - 1)]
     trained = [point for points in found.values() for point in points if not point.model]
     assert {point.after for point in trained if point.system not in ("offline", "soft")} == {"soft"}
     models = {point.model for point in [*found["wait-k-val"], *found["milk-val"]]}

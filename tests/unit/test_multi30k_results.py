@@ -8,6 +8,7 @@ import pytest
 
 from examples.document import fill
 from examples.multi30k import record, tables
+from fairseq_milk.scoring.table import write_results
 
 
 def test_every_table_of_results_md_is_that_of_the_recorded_sweep() -> None:
@@ -15,6 +16,16 @@ def test_every_table_of_results_md_is_that_of_the_recorded_sweep() -> None:
     made = record.tables()
     assert set(made) == {"test", "later", "beams", "val", "noise", "mass"}
     assert fill(record.DOCUMENT, made) == record.DOCUMENT.read_text(encoding="utf-8")
+
+
+def test_a_sweep_of_some_systems_replaces_theirs_alone(tmp_path: Path) -> None:
+    kept = record.read_results(record.TABLE)
+    run = tmp_path / "a-s1"
+    paths = {"checkpoint": str(run / "checkpoints" / "best.pt"), "log": str(run / "results" / "generate-test.jsonl")}
+    write_results([kept[0]._replace(bleu=1.0, **paths), kept[1]._replace(system="another", **paths)], tmp_path)
+    merged = record.merged(kept, record.results_of(tmp_path))
+    assert [r.bleu for r in merged] == [1.0, *(r.bleu for r in kept[1:]), kept[1].bleu]
+    assert merged[-1].checkpoint == str(record.KEPT / "a-s1" / "checkpoints" / "best.pt")
 
 
 def test_the_pictures_come_from_what_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
