@@ -36,7 +36,15 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
     """The exit code: 2 for bad input, which is reported in one sentence, 130 after Ctrl-C, 0 for a closed pipe."""
     argv = list(sys.argv[1:] if argv is None else argv)
     verb = _verb_of(argv)
-    args = _parser(verb).parse_args(argv)
+    try:
+        return _run(_parser(verb).parse_args(argv))
+    except ModuleNotFoundError as error:  # an installation that is enough for exported models only
+        if verb is None or not error.name or error.name.startswith("fairseq_milk"):
+            raise
+        return _fail(verb, f"this needs {error.name}, which is not installed: pip install 'fairseq-milk[train]'")
+
+
+def _run(args: argparse.Namespace) -> int:
     if sys.stdout is None:  # the caller closed it
         return _fail(args.verb, "standard output is closed")
     try:

@@ -6,13 +6,16 @@ import math
 import os
 import time
 from collections import Counter
-from typing import Any, Iterator, List
+from typing import TYPE_CHECKING, Any, Iterator, List
 
-from ..checks import FAIL, OK, SKIP, WARN, Finding, Subject, from_checkpoint, from_training, run_checks
+from ..checks.finding import FAIL, OK, SKIP, WARN, Finding
 from ..console.errors import UserError, printable, reason
 from ..host.command_line import only_warnings
 from ..live.checking import check_folder
 from ..version import __version__
+
+if TYPE_CHECKING:
+    from ..checks.subject import Subject
 
 WORDS = {OK: "ok", WARN: "warned", FAIL: "failed", SKIP: "skipped"}
 
@@ -68,6 +71,8 @@ def found(args: argparse.Namespace) -> Iterator[Finding]:
         what = "the training" if args.train is not None else f"{args.checkpoint} with the data of {args.data}"
         yield Finding("loading", FAIL, f"{what} cannot be loaded: {reason(error)}")
     else:
+        from ..checks.table import run_checks
+
         yield from run_checks(subject)
 
 
@@ -79,7 +84,9 @@ def check_call(args: argparse.Namespace) -> None:
         raise ValueError("--train takes the place of a checkpoint and --data: give one or the other")
 
 
-def load(args: argparse.Namespace) -> Subject:
+def load(args: argparse.Namespace) -> "Subject":
+    from ..checks.loading import from_checkpoint, from_training  # torch and fairseq, which a folder does not need
+
     if args.train is not None:
         return from_training(args.train)
     return from_checkpoint(args.checkpoint, args.data, args.subset)

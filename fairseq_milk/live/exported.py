@@ -113,8 +113,11 @@ def load_exported(path: str) -> Translator:
     model = ExportedModel(manifest, graphs, target)
     _try(model, len(source), folder)
     languages = Languages(manifest.source_language, manifest.target_language)
-    moses = None if manifest.tokenizer is None else Moses(*languages, **manifest.tokenizer)
-    words = SourceWords(source, _subwords(folder, manifest), moses)
+    try:
+        moses = None if manifest.tokenizer is None else Moses(*languages, **manifest.tokenizer)
+        words = SourceWords(source, _subwords(folder, manifest), moses)
+    except ModuleNotFoundError as error:
+        raise UserError(f"the text of {folder} needs {error.name}: pip install 'fairseq-milk[live]'") from error
     return Translator(model, words, TargetText(target, moses), languages)
 
 

@@ -9,7 +9,7 @@ from typing import Any, Dict, List, Tuple
 import pytest
 import torch
 
-from fairseq_milk.checks import CHECKS
+from fairseq_milk.checks.table import CHECKS
 from tests.support.fairseq_commands import training
 from tests.support.tiny_translators import Plain, Translators
 from tests.support.verbs import check

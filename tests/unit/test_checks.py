@@ -13,9 +13,10 @@ from torch import Tensor
 
 from fairseq_milk.attention import Bernoulli, SimultaneousAttention
 from fairseq_milk.attention.energy import MonotonicEnergy
-from fairseq_milk.checks import CHECKS, FAIL, OK, SKIP, WARN, Finding, Subject, run_checks, subject
+from fairseq_milk.checks.finding import FAIL, OK, SKIP, WARN, Finding
 from fairseq_milk.checks.loading import without_plugin
-from fairseq_milk.checks.subject import LONGEST, spread
+from fairseq_milk.checks.subject import LONGEST, Subject, spread, subject
+from fairseq_milk.checks.table import CHECKS, run_checks
 from fairseq_milk.functional import expected_alignment, expected_alignment_parallel
 from fairseq_milk.generation import DecodingOptions, translate
 from fairseq_milk.models.decoder import RNMTDecoder

@@ -4,30 +4,38 @@ import hashlib
 import json
 import os
 import random
+import re
 import shutil
 import subprocess
 import sys
 import threading
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Callable, Dict, List, Tuple
+from unittest import mock
 
 import pytest
+from fairseq.data import Dictionary
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import fairseq_milk
 from fairseq_milk.console.errors import UserError
 from fairseq_milk.functional import wait_k_delay
-from fairseq_milk.live import exported
+from fairseq_milk.generation.loading import load_words
+from fairseq_milk.live import TextOptions, Translator, exported, exporting
+from fairseq_milk.live import manifest as files
 from fairseq_milk.live.exported import Graph, load_exported
 from fairseq_milk.live.graph_check import check_graph
 from fairseq_milk.live.knobs import settings as knob_settings
 from fairseq_milk.live.manifest import digest_of
 from fairseq_milk.live.rounds import Step, play_round
+from fairseq_milk.text.encoders import SentencePiece
 from tests.support import fuzzing
 from tests.support.exported_fuzzing import exported_kinds
 from tests.support.exported_models import WORDS, Exported, ExportedModels
+from tests.support.piece_models import TEXT, pieces
 from tests.support.tiny_models import FIVE, Kind
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -175,9 +183,9 @@ def test_int8_sessions_are_not_batched(models: ExportedModels) -> None:
         assert len({one.batch, other.batch}) == batches
 
 
-WITHOUT = """
+ABSENT = """
 import importlib.util, sys
-ABSENT = ("torch", "fairseq", "onnx", "onnxscript", "hydra", "omegaconf", "matplotlib")
+ABSENT = ("torch", "fairseq", "onnx", "onnxscript", "hydra", "omegaconf", "matplotlib", "sacrebleu", "yaml")
 class Absent:
     def find_spec(self, name, path=None, target=None):
         if name.split(".")[0] in ABSENT:
@@ -185,6 +193,8 @@ class Absent:
 sys.meta_path.insert(0, Absent())
 real = importlib.util.find_spec
 importlib.util.find_spec = lambda name, package=None: None if name in ABSENT else real(name, package)
+"""
+TRANSLATE = """
 import fairseq_milk, fairseq_milk.live
 translation = fairseq_milk.load(sys.argv[1]).translate(sys.argv[2], max_len_b=5)
 assert not set(ABSENT) & set(sys.modules)
@@ -192,13 +202,53 @@ print(translation.text, translation.delays)
 """
 
 
+def without_torch(program: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    """Run a program as if it were in an environment with little more than numpy and onnxruntime."""
+    command = [sys.executable, "-c", ABSENT + program, *arguments]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
+
+
 def test_neither_torch_nor_fairseq_is_needed(models: ExportedModels) -> None:
     folder, sentence = models.get(Kind("milk")).folder, "w1 w2 w3 unheard w4"
-    command = [sys.executable, "-c", WITHOUT, str(folder), sentence]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
+    done = without_torch(TRANSLATE, str(folder), sentence)
     want = fairseq_milk.load(folder).translate(sentence, max_len_b=5)
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() == f"{want.text} {want.delays}".strip()
+
+
+def test_the_commands_for_a_folder_need_neither_and_the_others_say_what_they_need(models: ExportedModels) -> None:
+    folder, command = str(models.get(Kind("milk")).folder), "import fairseq_milk.cli\nsys.exit(fairseq_milk.cli.main())"
+    done = without_torch(command, "check", folder)
+    assert (done.returncode, done.stderr) == (0, "") and "at once give what each gives alone" in done.stdout
+    for verb in ("compare", "sweep"):
+        done = without_torch(command, verb, "--help")
+        assert done.returncode == 2 and done.stdout == ""
+        assert re.fullmatch(rf"fairseq-milk {verb}: this needs \w+, which is not installed: .*\n", done.stderr)
+
+
+def test_a_sentencepiece_model_goes_with_the_folder(models: ExportedModels, tmp_path: Path) -> None:
+    """Words of raw text in, words out: as with the checkpoint and the file beside its data."""
+    made, graphs = models.get(Kind("milk")), files.GRAPHS
+    (tmp_path / "de.model").write_bytes(pieces())
+    whole = SentencePiece((tmp_path / "de.model").read_bytes(), "m")
+    known = Dictionary()
+    found = sorted({piece for line in TEXT for piece in whole.encode(line).split()})
+    for symbol in [*found[1:], *(f"▁{n}" for n in range(WORDS))][:WORDS]:  # one of the text is unknown
+        known.add_symbol(symbol)
+    languages = SimpleNamespace(source_lang="de", target_lang="en")
+    task = SimpleNamespace(cfg=languages, source_dictionary=known, target_dictionary=known)
+    folder, traced = tmp_path / "MODEL", {name: (made.folder / f"{name}.onnx").read_bytes() for name in graphs}
+    folder.mkdir()
+    with mock.patch.object(exporting, "trace", lambda steps, int8: traced):
+        exporting.write_folder(folder, made.checkpoint.model, task, str(tmp_path), TextOptions(), False, {})
+    translator = fairseq_milk.load(folder)
+    of_checkpoint = Translator(made.checkpoint, *load_words(task, str(tmp_path)), translator.languages)
+    for line in TEXT[:3]:
+        assert translator.translate(line, max_len_b=5) == of_checkpoint.translate(line, max_len_b=5)
+        segmented = [piece if piece in known.symbols else known.unk_word for piece in whole.encode(line).split()]
+        assert translator.translate(line, max_len_b=5).source == segmented
+    with mock.patch.dict(sys.modules, {"sentencepiece": None}):
+        refused(folder, "the text of .*MODEL needs sentencepiece: pip install 'fairseq-milk\\[live\\]'")
 
 
 # ---- a folder is data -------------------------------------------------------------------------------------------

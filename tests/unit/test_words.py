@@ -1,6 +1,5 @@
 """Streaming of words: how a word is split, when a word is complete, and output that only grows."""
 
-import io
 import threading
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,6 +14,7 @@ from fairseq_milk.generation.loading import build_bpe, build_moses, find_codes
 from fairseq_milk.live import Piece, Session
 from fairseq_milk.text.encoders import BoundedCache, SentencePiece
 from fairseq_milk.text.words import SourceWords, TargetText
+from tests.support.piece_models import TEXT, pieces
 from tests.support.stand_in_translators import stand_in
 from tests.support.tiny_models import model as tiny_model
 
@@ -211,18 +211,6 @@ def test_the_codes_are_found_or_asked_for(tmp_path: Any) -> None:
 
 
 # ---- sentencepiece -----------------------------------------------------------------------------------------------
-
-TEXT = ["the dog and the cat ran home", "a large house at the old station", "the cat saw a dog at home"] * 20
-
-
-def pieces(**options: Any) -> bytes:
-    """A sentencepiece model of the text."""
-    import sentencepiece
-
-    model = io.BytesIO()
-    limits = {"vocab_size": 48, "hard_vocab_limit": False, "minloglevel": 2}  # a text as small as this has fewer pieces
-    sentencepiece.SentencePieceTrainer.train(sentence_iterator=iter(TEXT), model_writer=model, **limits, **options)  # type: ignore[arg-type]
-    return model.getvalue()
 
 
 @pytest.mark.parametrize("kind", ["unigram", "bpe"])
