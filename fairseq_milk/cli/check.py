@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Iterator, List
 from ..checks.finding import FAIL, OK, SKIP, WARN, Finding
 from ..console.errors import UserError, printable, reason
 from ..host.command_line import only_warnings
-from ..live.checking import check_folder
+from ..live.folder_checks import check_folder
 from ..version import __version__
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from . import manifest as files
 from .exported_session import Array, ExportedSession
 from .graph_check import check_graph
 from .knobs import Settings, knobs_of, settings
-from .transformer_session import SeveralSchedules, TransformerSession
+from .several_schedules import SeveralSchedules
 from .translator import Languages, Translator
 
 PADDING = {"mask": -np.inf}  # other tensors: 0
@@ -45,21 +45,21 @@ class Graph:
         self.inputs = [one.name for one in self.session.get_inputs()]
         self.outputs = [one.name.removeprefix(files.NEXT) for one in self.session.get_outputs()]
 
-    def run(self, state: Dict[str, Array]) -> Dict[str, Array]:
-        """Run the graph on the inputs that the state holds by name; returns the outputs by name."""
+    def run(self, inputs: Dict[str, Array]) -> Dict[str, Array]:
+        """The outputs by name."""
         try:
-            results = self.session.run(None, {name: state[name] for name in self.inputs})
-        except Exception as error:  # a tensor that is missing, onnxruntime's own errors
+            results = self.session.run(None, inputs)
+        except Exception as error:  # onnxruntime raises many types
             raise UserError(f"{self.name} cannot be run: {first_line(error)}") from error
         return dict(zip(self.outputs, results))
 
-    def run_batch(self, states: Sequence[Dict[str, Array]]) -> List[Dict[str, Array]]:
+    def run_batch(self, inputs: Sequence[Dict[str, Array]]) -> List[Dict[str, Array]]:
         """`run` of several sentences at once."""
-        if len(states) == 1:
-            return [self.run(states[0])]
-        inputs = {name: stack([state[name] for state in states], PADDING.get(name, 0)) for name in self.inputs}
-        outputs = self.run(inputs)  # rows are copied, so that a session keeps no more than its own
-        return [{name: x[row : row + 1].copy() for name, x in outputs.items()} for row in range(len(states))]
+        if len(inputs) == 1:
+            return [self.run(inputs[0])]
+        stacked = {name: stack([one[name] for one in inputs], PADDING.get(name, 0)) for name in self.inputs}
+        outputs = self.run(stacked)  # rows are copied, so that a session keeps no more than its own
+        return [{name: x[row : row + 1].copy() for name, x in outputs.items()} for row in range(len(inputs))]
 
 
 def stack(rows: Sequence[Array], padding: float) -> Array:
@@ -81,23 +81,20 @@ class ExportedModel:
         self.mechanism, self.description = manifest.mechanism, manifest.description
         self.knobs = knobs_of(manifest.learned, manifest.k)
         self.rate = Fraction(str(manifest.rate))
-        self.buffers = {"memory": "h"}  # outputs that are collected over the source
-        self.buffers.update({f"keys_{name[4:]}": name for name in graphs["read"].outputs if name.startswith("key_")})
         self.zeros = {name: np.zeros(shape, dtype=np.float32) for name, shape in manifest.state.items()}
-        taken = {name for graph in graphs.values() for name in graph.inputs}
+        self.inputs = {name: graph.inputs for name, graph in graphs.items()}
+        taken = {name for names in self.inputs.values() for name in names}
         made = {name for graph in graphs.values() for name in graph.outputs}
         self.rows = {name: files.collected(name) for name in made if files.collected(name) in taken}
         of_source = {self.rows[name] for name in graphs["read"].outputs if name in self.rows}
-        self.memory = of_source.difference(graphs["read"].inputs)  # what the attention looks back to
-        self.caches = any(name.startswith("values_") for name in taken)  # it is a Transformer
+        self.memory = of_source.difference(self.inputs["read"])  # what the attention looks back to
+        # rows of sentences of different lengths need a mask, or are the last one of each
+        alike = "mask" in taken or (manifest.lookback == 1 and self.memory.issuperset(self.rows.values()))
         # int8 has one scale for a whole batch: a sentence would depend on those beside it
-        masked = "mask" in graphs["write"].inputs or manifest.lookback == 1
-        self.batches = manifest.weights == "float32" and masked and not self.caches
+        self.batches = manifest.weights == "float32" and alike
 
     def begin(self, settings: Settings) -> ExportedSession:
-        if self.manifest.schedules > 1:
-            return SeveralSchedules(self, settings)
-        return (TransformerSession if self.caches else ExportedSession)(self, settings)
+        return (SeveralSchedules if self.manifest.schedules > 1 else ExportedSession)(self, settings)
 
 
 def load_exported(path: str) -> Translator:
@@ -149,7 +146,7 @@ def _try(model: ExportedModel, source_words: int, folder: Path) -> None:
         session = model.begin(settings(model.knobs, {}))
         session.read(source_words - 1)
         session.wants_to_read()
-        scores = model.graphs["write"].run(session.seen())
+        scores = model.graphs["write"].run(session.inputs("write"))
         fits = scores["scores"].shape == (1, len(model.target)) and bool(np.isfinite(scores["scores"]).all())
     except Exception as error:  # a tensor that is missing, onnxruntime's own errors
         raise UserError(f"the files of {folder} do not fit each other: {first_line(error)}") from error

@@ -33,16 +33,20 @@ class Buffer:
 
 
 class ExportedSession(TokenSession):
-    """One sentence.  `state` holds the tensors passed between graphs by name; tensors are never modified."""
+    """One sentence.
+
+    `state` holds the tensors passed between graphs by name; tensors are never modified.  `grown` holds what grows by a
+    row per token: the memory of the source, and the keys and values of self-attentions.
+    """
 
     def __init__(self, model: "ExportedModel", settings: Settings) -> None:
-        self.model, self.options = model, settings.options
+        self.model, self.options, self.lookback = model, settings.options, model.manifest.lookback
         self.eos = model.target.eos()
         self.k = settings.k
         threshold = settings.threshold
         self.limit = None if threshold is None else math.log(threshold / (1 - threshold))
         self.state: Dict[str, Array] = dict(model.zeros)
-        self.memory: Dict[str, Buffer] = {}
+        self.grown: Dict[str, Buffer] = {}
         self.i, self.source_read, self.writes, self.retracted = 1, 0, 0, False
         self._ask([self], [self.eos])
 
@@ -74,10 +78,8 @@ class ExportedSession(TokenSession):
             one._remember()
 
     def _remember(self) -> None:
-        for name, output in self.model.buffers.items():
-            row = self.state[output]
-            self.memory.setdefault(name, Buffer(row)).append(row)
         self.source_read, self.writes, self.retracted = self.source_read + 1, 0, False
+        self.state["mask"] = np.zeros((1, min(self.source_read, self.lookback or self.source_read)), dtype=np.float32)
 
     def wants_to_read(self) -> bool:
         if self.source_ended:
@@ -96,17 +98,12 @@ class ExportedSession(TokenSession):
 
     @classmethod
     def _write(cls, sessions: Sequence["ExportedSession"]) -> List[Optional[Written]]:
-        results = sessions[0].model.graphs["write"].run_batch([one.seen() for one in sessions])
+        results = sessions[0].model.graphs["write"].run_batch([one.inputs("write") for one in sessions])
         written = [one._take(result) for one, result in zip(sessions, results)]
         going_on = [(one, step.token) for one, step in zip(sessions, written) if step is not None]
         if going_on:
             cls._ask([one for one, _ in going_on], [token for _, token in going_on])
         return written
-
-    def seen(self) -> Dict[str, Array]:
-        """The state with what the attention looks at."""
-        seen = {name: buffer.last(self.model.manifest.lookback) for name, buffer in self.memory.items()}
-        return {**self.state, **seen, "mask": np.zeros(seen["memory"].shape[:2], dtype=np.float32)}
 
     def _take(self, after: Dict[str, Array]) -> Optional[Written]:
         """The token that the write step chose, None if it is an EOS too early."""
@@ -139,13 +136,20 @@ class ExportedSession(TokenSession):
     def _run(graph: str, sessions: Sequence["ExportedSession"], tokens: Sequence[int]) -> None:
         for one, token in zip(sessions, tokens):
             one.state["token"] = np.array([token], dtype=np.int64)
-        for one, after in zip(sessions, sessions[0].model.graphs[graph].run_batch([one.inputs() for one in sessions])):
+        results = sessions[0].model.graphs[graph].run_batch([one.inputs(graph) for one in sessions])
+        for one, after in zip(sessions, results):
             one.keep(after)
 
-    def inputs(self) -> Dict[str, Array]:
-        """What the read and query steps take."""
-        return self.state
+    def inputs(self, graph: str) -> Dict[str, Array]:
+        """What a graph takes: tensors of the state, and of what grows all rows, or those that the attention sees."""
+        return {name: self._rows(name) if name in self.grown else self.state[name] for name in self.model.inputs[graph]}
+
+    def _rows(self, name: str) -> Array:
+        return self.grown[name].last(self.lookback if name in self.model.memory else None)
 
     def keep(self, outputs: Dict[str, Array]) -> None:
-        """The outputs of a step replace the tensors of their names."""
+        """Append the rows of what grows; every output replaces the tensor of its name."""
+        for name, x in outputs.items():
+            if name in self.model.rows:
+                self.grown.setdefault(self.model.rows[name], Buffer(x)).append(x)
         self.state.update(outputs)

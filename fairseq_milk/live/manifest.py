@@ -153,7 +153,8 @@ def read_file(folder: Path, name: str, most: int) -> bytes:
     except FileNotFoundError as error:
         raise UserError(f"{folder} is not a complete model of fairseq-milk export: there is no {name} in it") from error
     except OSError as error:
-        raise UserError(f"{path} cannot be read: {error.strerror}") from error
+        reason = "it is a link" if path.is_symlink() else error.strerror
+        raise UserError(f"{path} cannot be read: {reason}") from error
     with open(fd, "rb") as file:
         status = os.fstat(fd)
         if not stat.S_ISREG(status.st_mode):

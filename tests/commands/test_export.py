@@ -12,6 +12,7 @@ import pytest
 import fairseq_milk
 from fairseq_milk.cli import main
 from fairseq_milk.live import exporting
+from fairseq_milk.live.comparison import Comparison
 from tests.support.fairseq_commands import RNMT, TRANSFORMER, run, training
 from tests.support.tiny_translators import Plain, Translators
 from tests.support.verbs import check, stream
@@ -85,7 +86,7 @@ def test_a_model_that_differs_is_not_kept(plain: Plain, tmp_path: Path) -> None:
     """Nothing is left of an export that fails on the way."""
     out = tmp_path / "OUT"
     model = [plain.checkpoint, "--data", plain.bin, "--out", out, "--subset", "test", "--sentences", 3]
-    with mock.patch.object(exporting, "compare", return_value=exporting.Comparison(3, 1)):
+    with mock.patch.object(exporting, "compare", return_value=Comparison(3, 1)):
         code, _, err = export(*model)
     assert code == 2 and "not exported: only 2 of 3 sentences have the checkpoint's tokens and delays" in err
     assert list(tmp_path.iterdir()) == []

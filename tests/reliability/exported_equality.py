@@ -17,7 +17,8 @@ from examples.verb_final import recipe
 from examples.verb_final.corpus import prepare_data
 from fairseq_milk.console.progress import Line
 from fairseq_milk.live import TextOptions
-from fairseq_milk.live.exporting import Comparison, export
+from fairseq_milk.live.comparison import Comparison
+from fairseq_milk.live.exporting import export
 from tests.support.fairseq_commands import run
 from tests.support.tiny_models import FIVE, LEARNED
 

@@ -292,7 +292,7 @@ def test_links_pipes_and_other_paths_are_refused(copy: Path, tmp_path: Path) -> 
     outside = tmp_path / "outside.json"
     shutil.move(str(copy / "source.json"), outside)
     (copy / "source.json").symlink_to(outside)
-    refused(copy, "source.json cannot be read")
+    refused(copy, "source.json cannot be read: it is a link")
     (copy / "source.json").unlink()
     os.mkfifo(copy / "source.json")
     refused(copy, "source.json is not a regular file")

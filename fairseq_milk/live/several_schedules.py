@@ -1,45 +1,18 @@
-"""A sentence that is translated by the graphs of an exported Transformer, whose state grows with every token."""
+"""A sentence that is translated by the graphs of an exported Transformer with a schedule for each head."""
 
 from typing import TYPE_CHECKING, Dict, Optional, Sequence
 
 import numpy as np
 
 from ..generation.schedule import Written, must_read
-from .exported_session import Array, Buffer, ExportedSession
+from .exported_session import Array, ExportedSession
 from .knobs import Settings
 
 if TYPE_CHECKING:
     from .exported import ExportedModel
 
 
-class TransformerSession(ExportedSession):
-    """`grown` holds what grows by a row per token: keys and values of self-attentions, and the memory of the source."""
-
-    def __init__(self, model: "ExportedModel", settings: Settings) -> None:
-        self.grown: Dict[str, Buffer] = {}
-        self.lookback = model.manifest.lookback
-        super().__init__(model, settings)
-
-    def inputs(self) -> Dict[str, Array]:
-        memory = self.model.memory
-        rows = {name: buffer.last(self.lookback if name in memory else None) for name, buffer in self.grown.items()}
-        return {**self.state, **rows}
-
-    def seen(self) -> Dict[str, Array]:
-        return self.inputs()
-
-    def keep(self, outputs: Dict[str, Array]) -> None:
-        """Rows are appended to what grows, and every tensor replaces the one of its name."""
-        for name, x in outputs.items():
-            if name in self.model.rows:
-                self.grown.setdefault(self.model.rows[name], Buffer(x)).append(x)
-        super().keep(outputs)
-
-    def _remember(self) -> None:
-        self.source_read, self.writes, self.retracted = self.source_read + 1, 0, False
-
-
-class SeveralSchedules(TransformerSession):
+class SeveralSchedules(ExportedSession):
     """Each head stands at a place of its own, and a token is written when all of them have stopped.
 
     A token that has to wait is computed again after each READ.  The graphs are given all that was read, since they
@@ -72,15 +45,17 @@ class SeveralSchedules(TransformerSession):
         """Move the heads on, layer by layer as far as they need not wait."""
         if self.after is None:
             self.state["token"] = np.array([self.previous], dtype=np.int64)
-            self.after = self.model.graphs["query"].run(self.inputs())
+            self.after = self.model.graphs["query"].run(self.inputs("query"))
             waiting, found = self.after["waiting"][0], self.after.pop("position")
             layers = len(waiting) if self.source_ended or not waiting.any() else int(waiting.argmax()) + 1
             heads = layers * found.shape[1] // len(waiting)
             self.state["position"] = np.concatenate((found[:, :heads], self.state["position"][:, heads:]), axis=1)
         return self.after
 
-    def seen(self) -> Dict[str, Array]:
-        return {**self.state, "features": self._seek()["features"]}
+    def inputs(self, graph: str) -> Dict[str, Array]:
+        if graph == "write":
+            self.state["features"] = self._seek()["features"]
+        return super().inputs(graph)
 
     def _take(self, after: Dict[str, Array]) -> Optional[Written]:
         return super()._take({**self._seek(), **after})
