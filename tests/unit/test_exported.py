@@ -226,7 +226,7 @@ def test_the_commands_for_a_folder_need_neither_and_the_others_say_what_they_nee
         assert re.fullmatch(rf"fairseq-milk {verb}: this needs \w+, which is not installed: .*\n", done.stderr)
 
 
-def test_a_sentencepiece_model_goes_with_the_folder(models: ExportedModels, tmp_path: Path) -> None:
+def test_a_folder_with_sentencepiece_gives_what_its_checkpoint_gives(models: ExportedModels, tmp_path: Path) -> None:
     """Words of raw text in, words out: as with the checkpoint and the file beside its data."""
     made, graphs = models.get(Kind("milk")), files.GRAPHS
     (tmp_path / "de.model").write_bytes(pieces())
