@@ -1,4 +1,4 @@
-"""Exports the models of the demo for `fairseq-milk serve`."""
+"""Exports the models of the demo for `fairseq-milk serve`.  With a torch that cannot export, it serves checkpoints."""
 
 import shlex
 import shutil
@@ -10,6 +10,7 @@ from examples.verb_final.text import SOURCE
 from fairseq_milk.console.progress import Line
 from fairseq_milk.live import TextOptions
 from fairseq_milk.live.exporting import export
+from fairseq_milk.live.tracing import can_trace
 from fairseq_milk.sweep.runs import Run
 
 KINDS = ("verb-final", "separable", "verb-second")
@@ -18,13 +19,17 @@ PER_KIND = 2
 
 
 def prepare_page(runs: Sequence[Run], data: Path, out: Path, line: Line) -> str:
-    """Export the models that have not been exported; returns the command that serves them."""
+    """Export the models that have not been exported, if torch can; returns the command that serves them."""
     ordered = sorted(runs, key=lambda run: run.system)  # MILk first
-    models = [export_model(run, data, out / "models" / run.system, line) for run in ordered]
-    examples = out / "models" / "examples.txt"
+    examples, further = out / "models" / "examples.txt", []
+    if can_trace():
+        models = [shown(export_model(run, data, out / "models" / run.system, line)) for run in ordered]
+    else:
+        examples.parent.mkdir(exist_ok=True)
+        models, further = [f"{run.system}={shown(run.model)}" for run in ordered], ["--data", shown(data / "bin")]
     examples.write_text("".join(f"{sentence}\n" for sentence in choose_examples(data)), encoding="utf-8")
     program = Path(sys.executable).with_name("fairseq-milk")
-    return shlex.join([shown(program), "serve", *map(shown, models), "--examples", shown(examples)])
+    return shlex.join([shown(program), "serve", *models, "--examples", shown(examples), *further])
 
 
 def export_model(run: Run, data: Path, folder: Path, line: Line) -> Path:

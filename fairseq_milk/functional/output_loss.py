@@ -39,47 +39,67 @@ class OutputLoss(NamedTuple):
     correct: Tensor  # rows in which no other word scored higher than the target
 
 
-Gradients = Tuple[Tensor, Tensor, Tensor]
+class _Options(NamedTuple):
+    """Of `label_smoothed_nll`."""
+
+    eps: float
+    ignore_index: int
+    chunk: int
 
 
-def _accumulate(total: Tensor, a: Tensor, b: Tensor, scale: float) -> None:
-    """total += a b / scale, in place.  total is float32 where a and b are half precision."""
-    if total.dtype == a.dtype:
-        total.addmm_(a, b, alpha=1.0 / scale)
-    else:
-        total.add_(torch.mm(a, b), alpha=1.0 / scale)
+Gradients = Tuple[Tensor, Tensor, Tensor]  # for features, weight and bias, in float32 or better
+
+
+class _GradientSums:
+    """The gradients, added up over the chunks; they begin with the eps' terms.
+
+    factors: the features in the type of the weight.  weight_sum: (D,), in float32 or better.  keep: (N, 1), False for
+    ignored rows.
+    """
+
+    def __init__(
+        self, features: Tensor, factors: Tensor, weight: Tensor, weight_sum: Tensor, keep: Tensor, eps_each: float
+    ) -> None:
+        vocabulary, wide = weight.size(0), weight_sum.dtype
+        self.weight, self.keep, self.kept = weight, keep, factors * keep
+        self.scale = FLOAT16_SCALE if weight.dtype == torch.float16 else 1.0
+        self.dfeatures = weight_sum.mul(-eps_each).repeat(features.size(0), 1)
+        self.dweight = (features * keep).sum(0, dtype=wide).mul_(-eps_each).repeat(vocabulary, 1)
+        self.dbias = keep.sum().to(wide).mul_(-eps_each).repeat(vocabulary)
+
+    def add(self, rows: slice, k: Tensor) -> None:
+        """Add the terms of K for a chunk of rows.  k: (n, V), is overwritten."""
+        factor = (k if self.scale == 1.0 else k.mul_(self.scale)).to(self.weight.dtype)
+        self._accumulate(self.dfeatures[rows], factor, self.weight)
+        self._accumulate(self.dweight, factor.t(), self.kept[rows])
+        self.dbias.addmv_(k.t(), self.keep[rows].squeeze(1).to(k.dtype), alpha=1.0 / self.scale)
+
+    def _accumulate(self, total: Tensor, a: Tensor, b: Tensor) -> None:
+        """total += a b / scale, in place.  total is float32 where a and b are half precision."""
+        if total.dtype == a.dtype:
+            total.addmm_(a, b, alpha=1.0 / self.scale)
+        else:
+            total.add_(torch.mm(a, b), alpha=1.0 / self.scale)
+
+    def total(self) -> Gradients:
+        return self.dfeatures.mul_(self.keep), self.dweight, self.dbias
 
 
 def _run(
-    features: Tensor,
-    weight: Tensor,
-    bias: Optional[Tensor],
-    target: Tensor,
-    eps: float,
-    ignore_index: int,
-    chunk: int,
-    training: bool,
+    features: Tensor, weight: Tensor, bias: Optional[Tensor], target: Tensor, options: _Options, training: bool
 ) -> Tuple[OutputLoss, Optional[Gradients]]:
-    """The loss and, in training, its gradient for features, weight and bias in float32 or better."""
-    vocabulary = weight.size(0)
-    eps_each = eps / (vocabulary - 1)
-    q = 1.0 - eps - eps_each
-    keep = target.ne(ignore_index).unsqueeze(1)
+    """The loss and, in training, its gradients."""
+    vocabulary, chunk = weight.size(0), options.chunk
+    eps_each = options.eps / (vocabulary - 1)
+    q = 1.0 - options.eps - eps_each
+    keep = target.ne(options.ignore_index).unsqueeze(1)
     target = target.unsqueeze(1).masked_fill(~keep, 0)  # any valid word for an ignored row
-    wide, narrow = at_least_float32(features).dtype, weight.dtype
-    scale = FLOAT16_SCALE if narrow == torch.float16 else 1.0
+    wide = at_least_float32(features).dtype
     weight_sum = weight.sum(0, dtype=wide)  # (D,)
     bias_sum = weight_sum.new_zeros(()) if bias is None else bias.sum(dtype=wide)
     logit_sum = torch.mv(features.to(wide), weight_sum).unsqueeze(1) + bias_sum  # (N, 1)
-
-    factors = features.to(narrow)
-    gradients: Optional[Gradients] = None
-    if training:
-        kept = factors * keep
-        dfeatures = weight_sum.mul(-eps_each).repeat(features.size(0), 1)
-        dweight = (features * keep).sum(0, dtype=wide).mul_(-eps_each).repeat(vocabulary, 1)
-        dbias = keep.sum().to(wide).mul_(-eps_each).repeat(vocabulary)
-        gradients = dfeatures, dweight, dbias
+    factors = features.to(weight.dtype)
+    sums = _GradientSums(features, factors, weight, weight_sum, keep, eps_each) if training else None
 
     loss, nll, correct = weight_sum.new_zeros(()), weight_sum.new_zeros(()), keep.new_zeros((), dtype=torch.long)
     logits_buffer = factors.new_empty(min(chunk, features.size(0)), vocabulary)
@@ -96,15 +116,9 @@ def _run(
         loss += (z - q * l_y - eps_each * logit_sum[rows]).mul_(keep[rows]).sum()
         nll += (z - l_y).mul_(keep[rows]).sum()
         correct += (l_y.ge(top) & keep[rows]).sum()
-        if gradients is not None:
-            p.scatter_add_(1, y, torch.full_like(z, -q))
-            k = (p if scale == 1.0 else p.mul_(scale)).to(narrow)
-            _accumulate(dfeatures[rows], k, weight, scale)
-            _accumulate(dweight, k.t(), kept[rows], scale)
-            dbias.addmv_(p.t(), keep[rows].squeeze(1).to(wide), alpha=1.0 / scale)
-    if gradients is not None:
-        dfeatures.mul_(keep)
-    return OutputLoss(loss, nll, correct), gradients
+        if sums is not None:
+            sums.add(rows, p.scatter_add_(1, y, torch.full_like(z, -q)))
+    return OutputLoss(loss, nll, correct), None if sums is None else sums.total()
 
 
 class _LabelSmoothedNLL(torch.autograd.Function):
@@ -113,18 +127,11 @@ class _LabelSmoothedNLL(torch.autograd.Function):
     @staticmethod
     @without_autocast
     def forward(
-        ctx: Any,
-        features: Tensor,
-        weight: Tensor,
-        bias: Optional[Tensor],
-        target: Tensor,
-        eps: float,
-        ignore_index: int,
-        chunk: int,
+        ctx: Any, features: Tensor, weight: Tensor, bias: Optional[Tensor], target: Tensor, options: _Options
     ) -> Tuple[Tensor, Tensor, Tensor]:
-        result, ctx.gradients = _run(features, weight, bias, target, eps, ignore_index, chunk, True)
+        result, ctx.gradients = _run(features, weight, bias, target, options, True)
         ctx.save_for_backward(features, weight, bias, target)
-        ctx.options = (eps, ignore_index, chunk)
+        ctx.options = options
         ctx.mark_non_differentiable(result.nll, result.correct)
         return result.loss, result.nll, result.correct
 
@@ -136,10 +143,9 @@ class _LabelSmoothedNLL(torch.autograd.Function):
         gradients: Optional[Gradients] = ctx.gradients
         ctx.gradients = None
         if gradients is None:
-            eps, ignore_index, chunk = ctx.options
-            gradients = _run(features, weight, bias, target, eps, ignore_index, chunk, True)[1]
+            gradients = _run(features, weight, bias, target, ctx.options, True)[1]
         assert gradients is not None
-        scaled: List[Optional[Tensor]] = [None] * 7
+        scaled: List[Optional[Tensor]] = [None] * 5
         for index, gradient in enumerate(gradients):
             if ctx.needs_input_grad[index]:
                 scaled[index] = gradient.mul_(dloss).to(inputs[index].dtype)
@@ -164,8 +170,9 @@ def label_smoothed_nll(
     Returns loss, nll (float32 or better) and the number of correct rows (integer), each of shape ().
     O(N D V) work, one product forward and two for the gradient, which is computed only if grad is enabled.
     """
+    options = _Options(eps, ignore_index, chunk)
     inputs = (features, weight) if bias is None else (features, weight, bias)
     if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in inputs):
-        sums = _LabelSmoothedNLL.apply(features, weight, bias, target, eps, ignore_index, chunk)  # type: ignore
+        sums = _LabelSmoothedNLL.apply(features, weight, bias, target, options)  # type: ignore
         return OutputLoss(*sums)
-    return _run(features, weight, bias, target, eps, ignore_index, chunk, False)[0]
+    return _run(features, weight, bias, target, options, False)[0]

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Dict, Iterator, List
 
 import torch
-from torch.export import Dim
+import torch.export
 
 from ..console.errors import UserError
 from .graph import Graph
@@ -18,8 +18,15 @@ from .manifest import NEXT
 OPSET = 18
 
 
+def can_trace() -> bool:
+    """Whether this torch can trace graphs that take any number of sentences; 2.1 cannot."""
+    return hasattr(getattr(torch.export, "Dim", None), "DYNAMIC")
+
+
 def trace(steps: Dict[str, Graph], int8: bool) -> Dict[str, bytes]:
     """The content of the file of each graph by name.  Graphs take any number of sentences."""
+    if not can_trace():
+        raise UserError(f"an export needs a newer torch: {torch.__version__} has no torch.export.Dim.DYNAMIC")
     with _quiet():
         return {name: _traced(graph, int8) for name, graph in steps.items()}
 
@@ -31,7 +38,8 @@ def _traced(graph: Graph, int8: bool) -> bytes:
     except ImportError as error:
         raise UserError("an export needs onnx and onnxscript: pip install 'fairseq-milk[train]'") from error
     growing = ("memory", "mask", "keys_", "values_")
-    shapes = {name: {0: Dim.DYNAMIC, **({1: Dim.DYNAMIC} if name.startswith(growing) else {})} for name in graph.inputs}
+    any_size = torch.export.Dim.DYNAMIC
+    shapes = {name: {0: any_size, **({1: any_size} if name.startswith(growing) else {})} for name in graph.inputs}
     program = torch.onnx.export(
         graph.module.eval(),
         tuple(_arguments(list(graph.inputs.values()), graph.lists)),

@@ -11,10 +11,12 @@ import pytest
 
 import fairseq_milk
 from fairseq_milk.cli import main
-from fairseq_milk.live import exporting
+from fairseq_milk.live import exporting, tracing
 from fairseq_milk.live.comparison import Comparison
+from fairseq_milk.live.tracing import can_trace
 from tests.support.fairseq_commands import RNMT, TRANSFORMER, run, training
 from tests.support.tiny_translators import Plain, Translators
+from tests.support.torch_features import NO_EXPORT, needs_export
 from tests.support.verbs import check, stream
 
 
@@ -26,7 +28,7 @@ def export(*arguments: Any) -> Tuple[int, str, str]:
     return code, out.getvalue(), err.getvalue()
 
 
-@pytest.fixture(scope="module", params=[RNMT, pytest.param(TRANSFORMER, marks=pytest.mark.slow)])
+@pytest.fixture(scope="module", params=[RNMT, TRANSFORMER])
 def checkpoint(request: Any, translators: Translators) -> Path:
     """A MILk model with BPE."""
     return translators.checkpoint("milk", request.param)
@@ -35,6 +37,8 @@ def checkpoint(request: Any, translators: Translators) -> Path:
 @pytest.fixture(scope="module")
 def folder(checkpoint: Path, translators: Translators, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The model, exported by the command."""
+    if not can_trace():
+        pytest.skip(NO_EXPORT)
     out = tmp_path_factory.mktemp("export") / "MODEL"
     arguments = [checkpoint, "--data", translators.corpus.bin, "--out", out, "--sentences", 20]
     code, said, err = export(*arguments)
@@ -82,6 +86,14 @@ def test_what_cannot_be_exported_is_reported(plain: Plain, folder: Path, tmp_pat
     assert not (tmp_path / "OUT").exists()
 
 
+def test_a_torch_that_cannot_export_is_named(plain: Plain, tmp_path: Path) -> None:
+    with mock.patch.object(tracing, "can_trace", lambda: False):
+        code, said, err = export(plain.checkpoint, "--data", plain.bin, "--out", tmp_path / "model")
+    assert (code, said) == (2, "") and not list(tmp_path.iterdir())
+    assert err.startswith("fairseq-milk export: an export needs a newer torch: 2.")
+
+
+@needs_export
 def test_a_model_that_differs_is_not_kept(plain: Plain, tmp_path: Path) -> None:
     """Nothing is left of an export that fails on the way."""
     out = tmp_path / "OUT"

@@ -22,6 +22,7 @@ from fairseq_milk.scoring import SIMULEVAL, find_markers, join_words, sentence_l
 from fairseq_milk.scoring.generate_log import read_generate_log
 from tests.support.fairseq_commands import PLUGIN, ROOT, environment, run
 from tests.support.tiny_translators import SENTENCES, Translators
+from tests.support.torch_features import needs_export
 
 HERE = importlib.util.find_spec("simuleval") is not None
 ELSEWHERE = os.environ.get("SIMULEVAL_PYTHON", str(ROOT / ".venv-simuleval" / "bin" / "python"))
@@ -114,7 +115,7 @@ def test_simuleval_sees_what_generate_says(
 
 
 @needs_simuleval
-@pytest.mark.slow
+@needs_export
 def test_the_agent_takes_an_exported_folder(translators: Translators, tmp_path: Path) -> None:
     """A folder gives the words and delays of its checkpoint."""
     checkpoint = translators.checkpoint("milk")

@@ -4,12 +4,15 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Dict, NamedTuple
 
+import pytest
 import torch
 
 from fairseq_milk.live import TextOptions
 from fairseq_milk.live.checkpoint import CheckpointModel
 from fairseq_milk.live.exporting import write_folder
+from fairseq_milk.live.tracing import can_trace
 from tests.support.tiny_models import Kind
+from tests.support.torch_features import NO_EXPORT
 
 WORDS = 30
 TWO_AND_THREE = {"encoder_layers": 2, "decoder_layers": 3}
@@ -26,6 +29,8 @@ class ExportedModels:
         self.made: Dict[str, Exported] = {}
 
     def get(self, kind: Kind, int8: bool = False) -> Exported:
+        if not can_trace():
+            pytest.skip(NO_EXPORT)
         name = f"{kind}-{'int8' if int8 else 'float32'}"
         if name not in self.made:
             torch.manual_seed(3)

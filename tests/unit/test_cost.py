@@ -9,8 +9,10 @@ from torch import nn
 
 from benchmarks import cost
 from benchmarks.build import Shape, build_model
+from tests.support.torch_features import needs_counts
 
 
+@needs_counts
 def test_a_linear_layer_by_hand() -> None:
     """2 B D V operations forward, as many for each gradient; x and the output are what is kept."""
     B, D, V = 3, 5, 7
@@ -42,6 +44,7 @@ def test_the_report(capsys: pytest.CaptureFixture[str]) -> None:
     assert [line.split("|")[1].strip() for line in said.splitlines() if line.startswith("| 4 ")] == ["4", "4"]
 
 
+@needs_counts
 def test_the_page_has_the_counts_and_the_waiting_of_the_code() -> None:
     """docs/explanation/cost.md: operations, which do not depend on the sizes of layers, and hours with waiting."""
     page = (Path(__file__).parents[2] / "docs" / "explanation" / "cost.md").read_text(encoding="utf-8")

@@ -9,6 +9,7 @@ from torch.autograd import gradcheck
 
 from fairseq_milk.functional import additive_energy
 from tests.support import oracles
+from tests.support.torch_features import FLOAT16
 
 
 def arguments(batch_size: int, src_size: int, dim: int, scale: float = 1.0) -> Tuple[Tensor, Tensor, Tensor]:
@@ -56,7 +57,7 @@ def test_keys_used_at_several_steps_add_up() -> None:
     assert (keys.grad - twin.grad).abs().max() < 1e-5
 
 
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("dtype", [FLOAT16, torch.bfloat16])
 def test_half_precision(dtype: torch.dtype) -> None:
     inputs = tuple(x.detach().to(dtype).requires_grad_() for x in arguments(4, 7, 16))
     energy = additive_energy(*inputs)

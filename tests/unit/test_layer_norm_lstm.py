@@ -9,6 +9,7 @@ from torch import Tensor
 from torch.autograd import gradcheck
 
 from fairseq_milk.modules import LayerNormLSTM, LSTMState, layer_norm_lstm
+from tests.support.torch_features import FLOAT16, needs_float16
 
 B, T, D, H = 3, 5, 4, 6
 OPTIONS = list(itertools.product([False, True], [10.0, 0.3, 0.0]))  # output_nonlinearity, cell_clip
@@ -318,7 +319,10 @@ def test_a_loop_without_grad_and_without_a_state() -> None:
 # --- types --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("dtype, bound", [(torch.float32, 1e-5), (torch.float16, 0.02), (torch.bfloat16, 0.1)])
+@pytest.mark.parametrize(
+    "dtype, bound",
+    [(torch.float32, 1e-5), pytest.param(torch.float16, 0.02, marks=needs_float16), (torch.bfloat16, 0.1)],
+)
 @pytest.mark.parametrize("how", ["layer", "loop"])
 def test_other_types_are_close_to_float64(dtype: torch.dtype, bound: float, how: str) -> None:
     torch.manual_seed(3)
@@ -351,7 +355,7 @@ def test_the_cell_is_never_half_precision(dtype: torch.dtype) -> None:
     assert lstm.zero_state(B).h.dtype == dtype and lstm.zero_state(B).c.dtype == torch.float32
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("dtype", [torch.float32, FLOAT16, torch.bfloat16])
 def test_a_constant_z_is_harmless(dtype: torch.dtype) -> None:
     """The zero vector on the zero state: the variance is 0."""
     lstm = LayerNormLSTM(D, H).to(dtype)

@@ -1,8 +1,8 @@
 """On a GPU the training step must never wait for a value: no `.item()`, no boolean index, no shape that data decide.
 
-The step is traced operator by operator on the CPU, and run on `meta` tensors, which have shapes but no values: what
-needs a value cannot run there.  It is forward, criterion and backward: once an update `rnmt_adam` reads the norm of the
-gradient, as fairseq's own trainer does.
+It is traced operator by operator on the CPU, and run on `meta` tensors, which have shapes but no values: what
+needs a value cannot run there.  A step is forward, criterion and backward; once per update `rnmt_adam` reads the norm
+of the gradient, as fairseq's own trainer does.
 """
 
 from typing import Any, Callable, Dict, List, NamedTuple, Tuple
@@ -15,6 +15,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from fairseq_milk.attention import Memory, context
 from tests.support import tiny_models as tiny
 from tests.support.tiny_models import Kind
+from tests.support.torch_features import needs_meta
 
 # a value goes to Python, or decides a shape
 VALUES = {"_local_scalar_dense", "item", "is_nonzero", "equal", "allclose"}
@@ -88,11 +89,13 @@ def test_no_operator_of_a_training_step_waits_for_a_value(kind: Kind) -> None:
     assert traced(training_step(kind)).found == []
 
 
+@needs_meta
 @pytest.mark.parametrize("kind", tiny.BOTH_FAMILIES, ids=str)
 def test_a_training_step_needs_no_values(kind: Kind) -> None:
     training_step(kind, "meta")()
 
 
+@needs_meta
 @pytest.mark.parametrize("kind", [*map(Kind, tiny.LEARNED), Kind("milk", heads=2, schedules=2)], ids=str)
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_neither_does_another_way_to_train(kind: Kind, variant: str) -> None:

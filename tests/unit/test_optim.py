@@ -14,6 +14,7 @@ from fairseq_milk.console.errors import UserError
 from fairseq_milk.host import precision as host_precision
 from fairseq_milk.optim import GradientNormGuard, RNMTAdam, RNMTPlusSchedule, rnmt_plus_multiplier
 from tests.support import fairseq_commands as commands
+from tests.support.torch_features import needs_float16
 
 # ---- the learning rate ------------------------------------------------------------------------------------------
 
@@ -221,6 +222,8 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return commands.make_corpus(tmp_path_factory.mktemp("optim"))
 
 
+@needs_float16
+@pytest.mark.slow
 @pytest.mark.parametrize("precision", ["--memory-efficient-fp16", "--fp16 --fp16-no-flatten-grads"])
 def test_half_precision(precision: str, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """On a CPU, where it is refused: the arithmetic is that of a GPU."""

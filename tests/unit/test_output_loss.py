@@ -10,6 +10,7 @@ from torch.autograd import gradcheck
 from torch.nn import functional as F  # noqa: N812
 
 from fairseq_milk.functional.output_loss import OutputLoss, label_smoothed_nll
+from tests.support.torch_features import FLOAT16
 
 PAD = 1
 Inputs = Tuple[Tensor, Tensor, Optional[Tensor], Tensor]
@@ -120,7 +121,7 @@ def test_only_the_loss_carries_a_gradient() -> None:
 def test_no_gradient_is_computed_when_none_is_required(monkeypatch: pytest.MonkeyPatch) -> None:
     x = inputs()
     with_grad = label_smoothed_nll(*x, 0.1, PAD)
-    monkeypatch.setattr("fairseq_milk.functional.output_loss._accumulate", None)
+    monkeypatch.setattr("fairseq_milk.functional.output_loss._GradientSums", None)
     with torch.no_grad():
         without = label_smoothed_nll(*x, 0.1, PAD)
     assert not without.loss.requires_grad
@@ -154,7 +155,7 @@ def test_extreme_logits_stay_finite() -> None:
         torch.testing.assert_close(mine, other, rtol=1e-4, atol=1e-3 * float(other.abs().max()))
 
 
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("dtype", [FLOAT16, torch.bfloat16])
 def test_half_precision(dtype: torch.dtype) -> None:
     """As accurate as the rounding of the inputs; small probabilities do not underflow before the loss is scaled."""
     x = inputs(n=300, d=16, v=500, dtype=dtype)
