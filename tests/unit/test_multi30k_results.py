@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import List
+from typing import Any, Dict, List
 
 import pytest
 
@@ -21,7 +21,10 @@ def test_every_table_of_results_md_is_that_of_the_recorded_sweep() -> None:
 def test_a_sweep_of_some_systems_replaces_theirs_alone(tmp_path: Path) -> None:
     kept = record.read_results(record.TABLE)
     run = tmp_path / "a-s1"
-    paths = {"checkpoint": str(run / "checkpoints" / "best.pt"), "log": str(run / "results" / "generate-test.jsonl")}
+    paths: Dict[str, Any] = {
+        "checkpoint": str(run / "checkpoints" / "best.pt"),
+        "log": str(run / "results" / "generate-test.jsonl"),
+    }
     write_results([kept[0]._replace(bleu=1.0, **paths), kept[1]._replace(system="another", **paths)], tmp_path)
     merged = record.merged(kept, record.results_of(tmp_path))
     assert [r.bleu for r in merged] == [1.0, *(r.bleu for r in kept[1:]), kept[1].bleu]
