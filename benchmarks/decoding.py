@@ -31,9 +31,11 @@ from fairseq_milk.generation import DecodingOptions, StreamingSession, translate
 
 BATCH = 500  # sentences, of `fairseq-generate`
 LIMIT = (
-    "A token needs 7 million multiplications. In a batch of 64 they take 0.21 ms at 50 to 80 GFLOP/s, 0.13 ms of it in "
-    "the output layer. The session's token takes about half of the time that it took at commit e45763e: with 3 ms, 20 "
-    "times is more than float32 products on one core allow, whose own ratio is 14."
+    "A token needs 7 million multiplications, 4 of them in the output layer. In a batch of 64 they take 0.16 ms at 88 "
+    "GFLOP/s, which is what oneDNN reaches with packed weights (62 with torch's own product), of 0.30 ms in all: the "
+    "rest is the encoder's steps, the energies, the softmax over 8,000 words and smaller batches towards the end. The "
+    "session's token takes 3.1 ms since it takes half of its time at commit e45763e. So 20 times would need products "
+    "alone, at 19 times. Tried: log_softmax instead of logsumexp and max (slower)."
 )
 TRIED = (
     "Five eighths of the command's time are decoding: of it a quarter each the encoder, the decoder's LSTM layers and "

@@ -48,6 +48,7 @@ def lines(name: str, row: Dict[str, Any]) -> List[str]:
 def draw_bars(results: Results, path: Path) -> None:
     """Each measured number relative to its limit, on the side of the line on which it should be."""
     from matplotlib.figure import Figure
+    from matplotlib.ticker import MultipleLocator
 
     shown: List[Tuple[str, float, str, bool]] = []
     for name, row in results.rows.items():
@@ -58,16 +59,15 @@ def draw_bars(results: Results, path: Path) -> None:
                 measured = f"{number(check['value'])} ({check['bar']})"
                 shown.append((f"{name}: {check['what']}", better, measured, check["met"]))
     labels, values, measured_texts, met = zip(*shown) if shown else ((), (), (), ())
-    figure = Figure(figsize=(8.5, 1.0 + 0.3 * len(shown)), layout="constrained")
+    figure = Figure(figsize=(10, 1.0 + 0.3 * len(shown)), layout="constrained")
     axes: Any = figure.add_subplot()
     axes.barh(labels, values, color=["#009E73" if good else "#D55E00" for good in met], height=0.7)
-    right = max([1.0, *values]) + 0.06
     for line, text in enumerate(measured_texts):
-        axes.text(right, line, text, fontsize=9, va="center")
+        axes.annotate(text, (1.02, line), xycoords=("axes fraction", "data"), fontsize=9, va="center")
     axes.axvline(1.0, color="black", linewidth=1)
-    axes.set_xlim(0, right + 0.5)
+    axes.set_xlim(0, max([1.25, *values]))
     axes.set_ylim(-0.6, len(shown) - 0.4)
-    axes.set_xticks([0, 0.25, 0.5, 0.75, 1.0])
+    axes.xaxis.set_major_locator(MultipleLocator(0.25 if axes.get_xlim()[1] < 2 else 0.5))
     axes.set_xlabel("share of what the bar allows", loc="left")
     axes.tick_params(axis="y", labelsize=9, length=0)
     axes.spines[["top", "right"]].set_visible(False)

@@ -1,6 +1,7 @@
 """Writes the results of the sweep to the repository: its table, pictures and their data, and the tables of RESULTS.md.
 
     python -m examples.multi30k.record examples/multi30k/sweep-de-en
+    python -m examples.multi30k.record examples/multi30k/sweep-de-en --precision    # the comparison of precisions alone
 
 results/ gets results.csv, validation.csv (the validation of each training), the drawn sentences with their attention,
 and the schedules of all sentences of two systems with numbers instead of words: the text is not ours to publish.
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Any, Dict, List, Optional, Sequence
 
 from examples.document import fill
+from examples.multi30k.precision import SYSTEMS, precision_table, record_pairs
 from examples.multi30k.tables import PLANE, TEST_SETS, all_tables, read_validation, read_validations
 from examples.recording import as_csv, plot, write_lines
 from fairseq_milk.console.exit_codes import exit_code
@@ -31,7 +33,8 @@ SENTENCES = (453, 692, 882)
 
 def tables() -> Dict[str, List[List[str]]]:
     """The tables of RESULTS.md, from the files in results/."""
-    return all_tables(read_results(TABLE), read_validations(VALIDATION))
+    made = all_tables(read_results(TABLE), read_validations(VALIDATION))
+    return {**made, "precision": precision_table()}
 
 
 def record(sweep: Path) -> None:
@@ -48,7 +51,8 @@ def record(sweep: Path) -> None:
         write_lines(KEPT / f"{short}.jsonl", [record.to_dict() for record in records if record.id in SENTENCES])
         write_lines(KEPT / f"{short}-delays.jsonl", map(schedule_alone, records))
     draw()
-    write_atomically(DOCUMENT, fill(DOCUMENT, tables()))
+    if any(result.system in SYSTEMS for result in read_results(sweep / "results.csv")):
+        record_pairs(sweep)
 
 
 def results_of(sweep: Path) -> List[Result]:
@@ -88,8 +92,14 @@ def schedule_alone(record: Record) -> Dict[str, Any]:
 def main(argv: Optional[Sequence[str]] = None) -> int:
     parser = argparse.ArgumentParser(description="Write the results of the sweep to the repository.")
     parser.add_argument("sweep", type=Path, help="its output folder")
+    parser.add_argument("--precision", action="store_true", help="only the systems that compare float32 with bfloat16")
     args = parser.parse_args(argv)
-    return exit_code("record", lambda: record(args.sweep))
+
+    def body() -> None:
+        (record_pairs if args.precision else record)(args.sweep)
+        write_atomically(DOCUMENT, fill(DOCUMENT, tables()))
+
+    return exit_code("record", body)
 
 
 if __name__ == "__main__":

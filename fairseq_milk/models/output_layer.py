@@ -15,7 +15,7 @@ class OutputLayer(nn.Module):
         self, features: int, words: int, embedding: Optional[nn.Embedding], products: ProductPrecision
     ) -> None:
         super().__init__()
-        self.products, self.transposed = products, DecodingWeight(products)
+        self.products, self.prepared = products, DecodingWeight(products)
         shared = embedding is not None
         self.projection = nn.Linear(features, embedding.embedding_dim, bias=False) if embedding is not None else None
         self.weight = embedding.weight if embedding is not None else nn.Parameter(torch.empty(words, features))
@@ -32,12 +32,12 @@ class OutputLayer(nn.Module):
         return self.products.operand(self.weight)
 
     def train(self, mode: bool = True) -> "OutputLayer":
-        self.transposed.forget()
+        self.prepared.forget()
         return super().train(mode)
 
     def one_step(self, features: Tensor) -> Tensor:
         """The logits of one target token per sentence, without gradients.  (B, features) -> (B, words)."""
-        return self.transposed.linear(self.project(features), self.weight, bias=self.bias)
+        return self.prepared.linear(self.project(features), self.weight, bias=self.bias)
 
     def forward(self, features: Tensor) -> Tensor:
         return self.products.linear(self.project(features), self.weight, self.bias)

@@ -28,10 +28,16 @@ class Recording:
         self.cfg, self.source, self.target = cfg, source_dictionary, target_dictionary
         self.recorder = Recorder()
         self.about: Dict[str, Any] = {}  # for the summary of the results
+        self.post_process: Optional[str] = None  # --remove-bpe
+        self.attention = False  # whether it is recorded
         self.encoders: Dict[str, Any] = {"bpe": None, "tokenizer": None}
 
     def begin(self, attention: Any, args: Any) -> None:
-        """Called when the generator has been built; removes the results of an earlier generation."""
+        """Called when the generator has been built; removes the results of an earlier generation.
+
+        What every sentence needs of fairseq's configuration is read here, once: a look-up takes long.
+        """
+        self.post_process, self.attention = self.cfg.post_process, self.cfg.write_attention
         names = [knob.name for knob in fields(DecodingKnobs) if not knob.name.startswith("_")]
         options = {name: getattr(self.cfg, name) for name in [*names, "decode_precision"]}
         options.update((name, getattr(args, name)) for name in LIMITS)
@@ -70,7 +76,7 @@ class Recording:
             hypothesis=_words(self.target, hypo["tokens"]),
             delays=hypo["delays"],
             reference=None if target is None else _words(self.target, target[row]),
-            attention=_rounded(hypo.get("soft_attention")) if self.cfg.write_attention else None,
+            attention=_rounded(hypo.get("soft_attention")) if self.attention else None,
             text=self._text(hypo["tokens"]),
             reference_text=None if target is None else self._text(target[row], escape_unk=True),
         )
@@ -78,7 +84,7 @@ class Recording:
     def _text(self, tokens: torch.Tensor, escape_unk: bool = False) -> str:
         """The text that `fairseq-generate` prints and scores: with --remove-bpe, --bpe and --tokenizer undone."""
         indices = utils.strip_pad(tokens, self.target.pad()).tolist()
-        text: str = self.target.string(indices, self.cfg.post_process, escape_unk=escape_unk)
+        text: str = self.target.string(indices, self.post_process, escape_unk=escape_unk)
         for encoder in self.encoders.values():
             if encoder is not None:
                 text = encoder.decode(text)
@@ -87,7 +93,8 @@ class Recording:
 
 def _words(dictionary: Any, tokens: torch.Tensor) -> List[str]:
     """The subwords of a row, without padding and EOS."""
-    return [dictionary[t] for t in tokens.tolist() if t not in (dictionary.pad(), dictionary.eos())]
+    unwritten = (dictionary.pad(), dictionary.eos())
+    return [dictionary[t] for t in tokens.tolist() if t not in unwritten]
 
 
 def _rounded(attention: Optional[List[List[float]]]) -> Optional[List[List[float]]]:

@@ -12,6 +12,7 @@ from fairseq import options as fairseq_options
 
 from examples.europarl_de_en import prepare as europarl_de_en
 from examples.multi30k import prepare as multi30k
+from examples.multi30k.precision import PAIRS
 from examples.wmt14_en_fr import prepare as wmt14_en_fr
 from examples.wmt15_de_en import prepare as wmt15_de_en
 from fairseq_milk.sweep.options import check_options
@@ -109,10 +110,10 @@ def test_multi30k_has_every_system_of_the_paper(tmp_path: Path) -> None:
     (unpreserved,) = found["unpreserved"]
     assert unpreserved.train == {**preserved.train, "unpreserved-mass": True}, "they differ in the mass alone"
     assert {point.generate["gen-subset"] for point in [*found["noise"], unpreserved]} == {"valid"}
-    for rounded, exact in (("soft-bf16", found["soft"][0]), ("milk-bf16", found["milk"][1])):
-        (point,) = found.pop(rounded)
-        assert point.train == {**exact.train, "product-precision": "bf16"}, "they differ in the precision alone"
-        assert point.after == (exact.after and "soft-bf16")
+    for exact, rounded in PAIRS.items():
+        ((one,), (other,)) = found.pop(exact), found.pop(rounded)
+        assert other.train == {**one.train, "product-precision": "bf16"}, "they differ in the precision alone"
+        assert (one.after, other.after) in (("", ""), ("soft-short", "soft-short-bf16"))
     transformers = [point for name in list(found) if name.startswith("transformer-") for point in found.pop(name)]
     assert {point.train["arch"] for point in transformers} == {"milk_transformer_small"}
     assert [point.after for point in transformers] == ["", *["transformer-soft"] * (len(transformers) - 1)]

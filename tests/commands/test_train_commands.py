@@ -50,6 +50,17 @@ def test_every_sentence_is_trained_and_validated_on(trained: Trained) -> None:
     assert float(trained.log.json("valid_loss")[0]["valid_bsz"]) * BATCHES == SENTENCES
 
 
+def test_a_multiple_that_is_asked_for_is_kept_in_training_alone(trained: Trained) -> None:
+    """--required-batch-size-multiple 8: the batch of five is dropped, as fairseq does, but not from a validation."""
+    task = tasks.setup_task(checkpoint_utils.load_checkpoint_to_cpu(str(trained.checkpoint))["cfg"].task)
+    taken = {}
+    for split in ("train", "valid"):
+        task.load_dataset(split)
+        batches = task.get_batch_iterator(task.datasets[split], max_sentences=8, required_batch_size_multiple=8)
+        taken[split] = sum(map(len, batches.frozen_batches))
+    assert taken == {"train": 8 * (BATCHES - 1), "valid": SENTENCES}
+
+
 def test_the_figures_are_in_the_log(trained: Trained) -> None:
     figures = {"loss", "nll_loss", "ppl", "latency", "latency_weight", "ap", "dal", "certainty", "last_mass"}
     update, epoch, valid = (trained.log.json(key)[0] for key in ("update", "train_loss", "valid_loss"))

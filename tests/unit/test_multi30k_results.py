@@ -7,14 +7,14 @@ from typing import Any, Dict, List
 import pytest
 
 from examples.document import fill
-from examples.multi30k import record, tables
-from fairseq_milk.scoring.table import write_results
+from examples.multi30k import precision, record, tables
+from fairseq_milk.scoring.table import as_csv, write_results
 
 
 def test_every_table_of_results_md_is_that_of_the_recorded_sweep() -> None:
     """If this fails, run `python -m examples.multi30k.record SWEEP`."""
     made = record.tables()
-    assert set(made) == {"test", "later", "beams", "val", "noise", "mass"}
+    assert set(made) == {"test", "later", "beams", "val", "noise", "mass", "precision"}
     assert fill(record.DOCUMENT, made) == record.DOCUMENT.read_text(encoding="utf-8")
 
 
@@ -79,3 +79,28 @@ def test_the_checkpoint_that_was_decoded_is_the_best_one(tmp_path: Path) -> None
     line = 'now | INFO | valid | {"valid_loss": "%s", "valid_nll_loss": "%s", "valid_dal": "%s"}\n'
     log.write_text("".join(line % figures for figures in ((3.0, 2.0, 9.0), (2.5, 1.5, 6.0), (2.6, 1.4, 5.0))))
     assert tables.read_validation(log, "a-s1") == ("a-s1", 1.5, 6.0)
+
+
+def test_the_precisions_are_compared_pair_by_pair(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One pair has been trained and decoded, the other has not: its places stay empty."""
+    start = next(r for r in record.read_results(record.TABLE) if r.system == "soft")
+    lines = [
+        {"id": n, "source": ["a", "b"], "hypothesis": ["c"], "reference": ["c"], "delays": [3, 3]} for n in range(5)
+    ]
+    (tmp_path / "generate-test.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    pair = [
+        start._replace(system=name, log=str(tmp_path / "generate-test.jsonl"))
+        for name in ("soft-short", "soft-short-bf16")
+    ]
+    (tmp_path / "results.csv").write_text(as_csv([start, *pair], tmp_path))
+    monkeypatch.setattr(precision, "TABLE", tmp_path / "precision.csv")
+    monkeypatch.setattr(precision, "COMPARISONS", tmp_path / "precision.json")
+    empty = precision.precision_table()
+    precision.record_pairs(tmp_path)
+    made = precision.precision_table()
+    assert empty[1:] == [
+        [name, "–", "–", *(["", ""] if name in precision.PAIRS else ["–", "–"])] for name, *_ in empty[1:]
+    ]
+    assert made[1][1].startswith(f"{start.bleu:.1f} (") and made[1][3:] == ["", ""]
+    assert made[2][3:] == ["+0.00 (+0.00 to +0.00)"] * 2, "the same sentences"
+    assert made[3:] == empty[3:]

@@ -1,5 +1,6 @@
 """Products in bfloat16: what they cost in accuracy, and what stays in float32."""
 
+import copy
 from types import SimpleNamespace
 from typing import Any, Dict, List
 
@@ -10,7 +11,7 @@ from torch import Tensor
 from fairseq_milk.checks import precision as check_module
 from fairseq_milk.console.errors import UserError
 from fairseq_milk.functional import product
-from fairseq_milk.functional.product import DecodingWeight, ProductPrecision
+from fairseq_milk.functional.product import PACKED_FROM, DecodingWeight, ProductPrecision
 from fairseq_milk.generation import DecodingOptions, translate
 from fairseq_milk.tasks.generators import configure_precision
 from tests.reliability.three_ways import collate, streamed
@@ -202,19 +203,42 @@ def test_what_cannot_decode_in_bfloat16_is_refused() -> None:
 # ---- weights for decoding ---------------------------------------------------------------------------------------
 
 
-def test_weights_side_by_side_are_multiplied_at_once() -> None:
-    x, y, w, v, b = torch.randn(3, 4), torch.randn(3, 5), torch.randn(6, 4), torch.randn(6, 5), torch.randn(6)
+FEW_AND_MANY = [1, PACKED_FROM, 70]  # rows: transposed weights, and packed ones
+
+
+@pytest.mark.parametrize("rows", FEW_AND_MANY)
+def test_weights_side_by_side_are_multiplied_at_once(rows: int) -> None:
+    x, y, w, v, b = torch.randn(rows, 4), torch.randn(rows, 5), torch.randn(6, 4), torch.randn(6, 5), torch.randn(6)
     joined = DecodingWeight(ProductPrecision())
     torch.testing.assert_close(joined.linear(torch.cat((x, y), 1), w, v, bias=b), x @ w.t() + y @ v.t() + b)
+    torch.testing.assert_close(joined.linear(x, w), x @ w.t())
 
 
-def test_a_changed_weight_is_seen() -> None:
+def test_a_processor_without_onednn_multiplies_many_rows_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    x, w, b = torch.randn(70, 4), torch.randn(6, 4), torch.randn(6)
+    monkeypatch.setattr(product, "packable", lambda x: False)
+    torch.testing.assert_close(DecodingWeight(ProductPrecision()).linear(x, w, bias=b), x @ w.t() + b)
+
+
+@pytest.mark.parametrize("rows", FEW_AND_MANY)
+def test_a_changed_weight_is_seen(rows: int) -> None:
     model = tiny.model(attention="milk").eval()
-    output, features = model.decoder.output, torch.randn(2, model.decoder.output.weight.size(1))
+    output, features = model.decoder.output, torch.randn(rows, model.decoder.output.weight.size(1))
     with torch.no_grad():
         for change in (lambda w: None, lambda w: w.mul_(2), lambda w: w.fill_(1.0)):
             change(output.weight)
             torch.testing.assert_close(output.one_step(features), output(features))
+
+
+def test_a_model_that_has_decoded_can_be_copied() -> None:
+    model = tiny.model(attention="milk").eval()
+    output, features = model.decoder.output, torch.randn(70, model.decoder.output.weight.size(1))
+    with torch.no_grad():
+        before = output.one_step(features)
+        other = copy.deepcopy(model).decoder.output
+        output.weight.zero_()
+        torch.testing.assert_close(other.one_step(features), before)
+        assert not torch.equal(output.one_step(features), before)
 
 
 def test_a_training_that_goes_on_is_seen() -> None:

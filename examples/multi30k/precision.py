@@ -1,0 +1,70 @@
+"""Training with products in bfloat16 against float32: the pairs of the sweep, compared by paired bootstrap.
+
+results/precision.csv has the line of each system, results/precision.json what `fairseq-milk compare` says of each pair.
+"""
+
+import contextlib
+import io
+import json
+from pathlib import Path
+from typing import Any, Dict, List, Optional
+
+from examples.recording import Cells, with_interval
+from fairseq_milk import cli
+from fairseq_milk.console.errors import RunError, UserError
+from fairseq_milk.console.files import write_atomically
+from fairseq_milk.scoring.table import Result, as_csv, read_results
+
+KEPT = Path(__file__).resolve().parent / "results"
+TABLE, COMPARISONS = KEPT / "precision.csv", KEPT / "precision.json"
+PAIRS = {"soft-short": "soft-short-bf16", "milk-short": "milk-short-bf16"}  # float32: the same in bfloat16
+SYSTEMS = (*PAIRS, *PAIRS.values())
+MISSING = "–"
+
+
+def precision_table() -> Cells:
+    """Both trainings of each pair and their difference; dashes for what has not been trained."""
+    known = {r.system: r for r in read_results(TABLE)} if TABLE.exists() else {}
+    compared = json.loads(COMPARISONS.read_text(encoding="utf-8")) if COMPARISONS.exists() else {}
+    cells = [["system", "BLEU (95 %)", "DAL (95 %)", "BLEU more (95 %)", "DAL more (95 %)"]]
+    for exact, rounded in PAIRS.items():
+        cells.append([exact, *_figures(known.get(exact)), "", ""])
+        cells.append([rounded, *_figures(known.get(rounded)), *_differences(compared.get(rounded))])
+    return cells
+
+
+def _figures(result: Optional[Result]) -> List[str]:
+    if result is None:
+        return [MISSING] * 2
+    return [with_interval(result, "bleu", 1), with_interval(result, "dal", 2)]
+
+
+def _differences(comparison: Optional[Dict[str, Any]]) -> List[str]:
+    if comparison is None:
+        return [MISSING] * 2
+    (point,) = comparison["points"]
+    intervals = point["quality"], comparison["lag"]
+    return [f"{one['score']:+.2f} ({one['low']:+.2f} to {one['high']:+.2f})" for one in intervals]
+
+
+def record_pairs(sweep: Path) -> None:
+    """Keep what the sweep has of the pairs: their lines, and the comparison of those that are complete."""
+    table = sweep / "results.csv"
+    results = [result for result in read_results(table) if result.system in SYSTEMS]
+    if not results:
+        raise UserError(f"{table} has none of {', '.join(SYSTEMS)}")
+    known = {result.system for result in results}
+    complete = {exact: rounded for exact, rounded in PAIRS.items() if {exact, rounded} <= known}
+    compared = {rounded: compare(table, rounded, exact) for exact, rounded in complete.items()}
+    write_atomically(TABLE, as_csv(results, sweep))
+    write_atomically(COMPARISONS, json.dumps(compared, indent=1) + "\n")
+
+
+def compare(table: Path, first: str, second: str) -> Any:
+    """What `fairseq-milk compare --json` says."""
+    command, said = ["compare", str(table), first, second, "--subset", "test", "--json"], io.StringIO()
+    with contextlib.redirect_stdout(said):
+        code = cli.main(command)
+    if code != 0:
+        raise RunError(f"fairseq-milk {' '.join(command)} failed")
+    return json.loads(said.getvalue())
