@@ -12,6 +12,7 @@ from typing import Any, Dict, List, NamedTuple, Sequence
 from matplotlib.figure import Figure
 
 from fairseq_milk.analysis import drawing
+from fairseq_milk.analysis.looks import display_name, style_of
 from fairseq_milk.sweep.training_log import statistics
 
 
@@ -76,12 +77,12 @@ def figure(points: Sequence[Point], labels: Dict[str, str]) -> Figure:
     with drawing.house_style():
         drawn = Figure(figsize=(6.0, 3.6), layout="constrained")
         axes: Any = drawn.add_subplot()
-        for run, label in labels.items():
+        for (run, label), (colour, _) in zip(labels.items(), style_of(labels.values()).values()):
             expected = [(p.updates, p.expected_dal) for p in points if p.run == run and math.isnan(p.hard_dal)]
-            (line,) = axes.plot(*zip(*expected), label=drawing.literal(label), linewidth=1.2)
+            axes.plot(*zip(*expected), color=colour, label=drawing.literal(display_name(label)), linewidth=1.2)
             hard = [(p.updates, p.hard_dal) for p in points if p.run == run and not math.isnan(p.hard_dal)]
             if hard:
-                axes.plot(*zip(*hard), "o", color=line.get_color(), markersize=4)
+                axes.plot(*zip(*hard), "o", color=colour, markersize=4)
         axes.set_xlabel("updates")
         axes.set_ylabel("DAL (line: expected, dots: hard, on dev)")
         axes.set_ylim(bottom=0)

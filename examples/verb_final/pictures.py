@@ -1,10 +1,12 @@
 """The pictures: the quality-latency plane with the oracle's point, and the schedules of single sentences."""
 
+import json
 from pathlib import Path
 from typing import Dict, List, Optional, Sequence
 
 from matplotlib.figure import Figure
 
+from examples.recording import write_lines
 from examples.verb_final.comparison import best_milk, nearest_waitk
 from examples.verb_final.language import Sentence
 from examples.verb_final.results import Results, Row
@@ -15,20 +17,30 @@ from fairseq_milk.analysis.points import Point
 
 QUALITIES = {"exact": "sentences translated exactly (%)", "bleu": "BLEU"}
 CURVES = ("MILk", "wait-k", "monotonic", "MoChA", "soft")  # the families on the plane
+SCHEDULES = "schedules.jsonl"  # the panels of the schedules, one per line
 SHOWN = {"verb-final": range(8, 14), "verb-second": range(6, 11)}  # kinds of sentences to draw, and their lengths
 
 
 def draw_all(results: Results, folder: Path, qualities: Sequence[str] = ("exact",)) -> List[Path]:
-    """Draw all pictures as PNG and SVG; returns the paths of the PNG files."""
+    """Draw all pictures as PNG and SVG, and keep the panels of the schedules; returns the paths of the PNG files."""
     folder.mkdir(parents=True, exist_ok=True)
-    rows, figures = worth_showing(results), {}
+    rows, panels = worth_showing(results), []
     for kind in SHOWN:
         index = choose_sentence(results, rows, kind)
         if index is not None:
-            panels = [panel(row, results.sentences[index], index) for row in rows]
-            figures[f"schedule-{kind}"] = schedule_diagrams(panels)
-    schedules = [save(figure, folder / name)[0] for name, figure in figures.items()]
-    return [*draw_planes(results, folder, qualities), *schedules]
+            shown = [panel(row, results.sentences[index], index) for row in rows]
+            panels += [{"picture": f"schedule-{kind}", **drawn._asdict()} for drawn in shown]
+    write_lines(folder / SCHEDULES, panels)
+    return [*draw_planes(results, folder, qualities), *draw_schedules(folder / SCHEDULES, folder)]
+
+
+def draw_schedules(kept: Path, folder: Path, formats: Sequence[str] = ("png", "svg")) -> List[Path]:
+    """Draw the panels of a file that `draw_all` has written, those of one picture beside each other."""
+    pictures: Dict[str, List[Panel]] = {}
+    for line in kept.read_text(encoding="utf-8").splitlines():
+        fields = json.loads(line)
+        pictures.setdefault(fields.pop("picture"), []).append(Panel(**fields))
+    return [save(schedule_diagrams(panels), folder / name, formats)[0] for name, panels in pictures.items()]
 
 
 def draw_planes(results: Results, folder: Path, qualities: Sequence[str]) -> List[Path]:

@@ -1,4 +1,7 @@
-"""Writes the results of the study to the repository: figures and plane to results/, tables to RESULTS.md."""
+"""Writes the results of the study to the repository: figures and plane to results/, tables to RESULTS.md.
+
+results/schedules.jsonl, of which the schedules are drawn, is the demo's (demo/schedules.jsonl).
+"""
 
 import shutil
 import tempfile
@@ -12,7 +15,8 @@ from fairseq_milk.console.files import write_atomically
 from fairseq_milk.scoring.table import as_csv
 
 HERE = Path(__file__).resolve().parent
-DOCUMENT, STUDY, PLANE = HERE / "RESULTS.md", HERE / "results" / "study.csv", HERE / "results" / "plane.png"
+DOCUMENT, KEPT = HERE / "RESULTS.md", HERE / "results"
+STUDY, PLANE, SCHEDULES = KEPT / "study.csv", KEPT / "plane.png", KEPT / pictures.SCHEDULES
 
 
 def record(found: Results) -> List[Path]:
@@ -21,6 +25,7 @@ def record(found: Results) -> List[Path]:
     with tempfile.TemporaryDirectory() as folder:
         (plane,) = pictures.draw_planes(found, Path(folder), ("exact",))
         shutil.copyfile(plane, PLANE)
+    schedules = pictures.draw_schedules(SCHEDULES, KEPT, ["png"])
     write_atomically(STUDY, as_csv(found.table(), STUDY.parent))
     write_atomically(DOCUMENT, document)
-    return [STUDY, PLANE, DOCUMENT]
+    return [STUDY, PLANE, *schedules, DOCUMENT]

@@ -4,24 +4,27 @@ Source tokens are columns, target tokens rows.  The shade of a circle is the att
 token read, and a line the schedule: to the right for READ, downwards for WRITE.  Unread tokens are dots.
 """
 
-from typing import Any, List, NamedTuple, Optional, Sequence
+from typing import Any, List, NamedTuple, Optional, Sequence, Tuple
 
 import matplotlib
 import numpy as np
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from ..scoring.records import Record
 from .arrays import Booleans, Integers, Matrix, Strings, as_lists
-from .drawing import literal, style, text_width, visible
+from .drawing import literal, style, visible
 from .looks import ORANGE, display_name
 
 EOS = "⟨/s⟩"
 CELL = 0.32  # inches per token
+LARGEST = 12.0  # size of the letters in points, for cells of this size
 WIDEST = 30.0  # inches for all tokens, beyond which cells become smaller
 LONGEST = 300  # largest number of tokens in a sentence
 LETTERS = 24  # letters in a token; longer ones are cut
 DARKEST = 0.8  # the shade of attention 1, light enough for the outline of the head
+GAP = 0.1  # inches between the parts of a figure
 DASHES = (0, (3, 2))
 PATH, HEAD, READ, UNREAD, WRONG = "#9BC3E0", "#111111", "#B8B8B8", "#D0D0D0", "#C00000"
 
@@ -88,25 +91,46 @@ def schedule_diagrams(panels: Sequence[Panel], title: str = "") -> Figure:
         panel.check()
     if not panels:
         raise ValueError("there is nothing to draw")
-    columns, rows = [len(p.source) for p in panels], max(len(p.target) for p in panels)
-    cell = min(CELL, WIDEST / max(sum(columns), rows))
-    font = min(10.0, 31.0 * cell)
+    tokens = max(sum(len(p.source) for p in panels), *(len(p.target) for p in panels))
+    cell = min(CELL, WIDEST / tokens)
+    font = min(LARGEST, LARGEST / CELL * cell)
     with matplotlib.rc_context({**style(), "font.size": font}):
-        labels = [0.65 * font / 72 * (longest(p.target) + 2) for p in panels]
-        width = sum(cell * (count + 1) + label for count, label in zip(columns, labels)) + 0.3
-        height = cell * (rows + 1) + 0.6 * font / 72 * (max(longest(p.source) for p in panels) + 4) + 0.7
-        figure = Figure(figsize=(max(width, 3.4), height), layout="constrained")
-        every: Any = figure.subplots(1, len(panels), squeeze=False, width_ratios=columns)
-        for axes, panel in zip(every[0], panels):
+        figure = Figure()
+        FigureCanvasAgg(figure)  # which knows the sizes of letters
+        every: Any = figure.subplots(1, len(panels), squeeze=False)[0]
+        for axes, panel in zip(every, panels):
             _draw(axes, panel, cell)
-        if title:
-            figure.suptitle(literal(title), fontsize=font + 1)
-        _legend(figure, panels, font)
+        heading = figure.suptitle(literal(title), y=1, va="top", fontsize=font + 1) if title else None
+        _arrange(figure, every, cell, _legend(figure, panels, font, cell * (tokens + 8)), heading)
     return figure
 
 
-def longest(tokens: Strings) -> int:
-    return max((text_width(shown(token)) for token in tokens), default=0)
+def _arrange(figure: Figure, every: Sequence[Any], cell: float, legend: Any, heading: Any) -> None:
+    """Give all cells the same size, and the figure the size of what is in it."""
+    sizes = [(cell * abs(np.diff(a.get_xlim())[0]), cell * abs(np.diff(a.get_ylim())[0])) for a in every]
+    margins = []
+    for axes, (width, height) in zip(every, sizes):
+        axes.set_position((0, 0, *((width, height) / figure.get_size_inches())))
+        inner, outer = axes.get_window_extent(), axes.get_tightbbox()
+        around = outer.x1 - inner.x1, inner.x0 - outer.x0, outer.y1 - inner.y1, inner.y0 - outer.y0
+        margins.append([side / figure.dpi for side in around])
+    below, across = _inches(legend)
+    above = max(top for _, _, top, _ in margins) + (0.0 if heading is None else _inches(heading)[0] + GAP)
+    deepest = max(height + bottom for (_, height), (_, _, _, bottom) in zip(sizes, margins))
+    wide = sum(width + right + left + GAP for (width, _), (right, left, _, _) in zip(sizes, margins)) + GAP
+    total = max(wide, across), above + deepest + below + 3 * GAP
+    figure.set_size_inches(total)
+    x = (total[0] - wide) / 2 + GAP
+    for axes, (width, height), (right, left, _, _) in zip(every, sizes, margins):
+        bottom = total[1] - GAP - above - height
+        axes.set_position(((x + left) / total[0], bottom / total[1], width / total[0], height / total[1]))
+        x += left + width + right + GAP
+
+
+def _inches(artist: Any) -> Tuple[float, float]:
+    """Height and width."""
+    box = artist.get_window_extent()
+    return box.height / artist.figure.dpi, box.width / artist.figure.dpi
 
 
 def shown(token: str) -> str:
@@ -148,12 +172,12 @@ def _label(axes: Any, panel: Panel) -> None:
     axes.xaxis.tick_top()
     axes.tick_params(length=0, pad=2)
     axes.set_frame_on(False)
-    axes.set_aspect("equal", anchor="N")
     if panel.title:
         axes.set_title(literal(display_name(panel.title)), pad=8, fontweight="bold")
 
 
-def _legend(figure: Figure, panels: Sequence[Panel], font: float) -> None:
+def _legend(figure: Figure, panels: Sequence[Panel], font: float, width: float) -> Any:
+    """The legend at the bottom, with as many entries beside each other as fit into this width in inches."""
     handles = [Line2D([], [], color=PATH, marker="o", markersize=7, markerfacecolor="white", markeredgecolor=HEAD,
                       markeredgewidth=1.6, linewidth=2.5, label="how far it has read")]  # fmt: skip
     if any(p.attention is not None for p in panels):
@@ -164,9 +188,8 @@ def _legend(figure: Figure, panels: Sequence[Panel], font: float) -> None:
         handles.append(Line2D([], [], color=ORANGE, linestyle=DASHES, label="how far one must read"))
     if any(p.wrong is not None and any(p.wrong) for p in panels):
         handles.append(Line2D([], [], color=WRONG, marker="s", linestyle="", markersize=7.0, label="a wrong word"))
-    room = int(figure.get_figwidth() * 72 / (17 * font))  # entries beside each other
-    columns = max(1, min(len(handles), room))
-    figure.legend(handles=handles, loc="outside lower center", ncols=columns, frameon=False, fontsize=font - 2)
+    columns = max(1, min(len(handles), int(width * 72 / (17 * font))))
+    return figure.legend(handles=handles, loc="lower center", ncols=columns, frameon=False, fontsize=font - 2)
 
 
 def staircase(head: np.ndarray) -> List[np.ndarray]:

@@ -50,14 +50,6 @@ def legend_label(text: str) -> str:
     return literal(f"\u200b{text}" if text.startswith("_") else text)
 
 
-def text_width(text: str) -> int:
-    """The width of a text in letters: ideographs count two, combining characters none."""
-    return sum(
-        0 if unicodedata.combining(letter) else 2 if unicodedata.east_asian_width(letter) in "WF" else 1
-        for letter in text
-    )
-
-
 # ---- fonts ----------------------------------------------------------------------------------------------------------
 
 

@@ -11,11 +11,14 @@ SIDES = ((1, -1), (1, 1), (-1, 1), (-1, -1), (1, 0), (-1, 0), (0, 1), (0, -1))  
 DISTANCES = (4, 9, 15, 22, 30, 40, 52, 66, 82, 100)
 GAP = 1.5  # between a label and the next or the edge, because letters move slightly with the resolution
 FAR = 12  # distance from which a thin line leads from the label to its point
+SOLID = 12.0  # smallest weight of what a leading line should not cross: points and labels
 DOUBT = 1.5  # another point must be this many times further from a label than its own
 
-# Costs, in square points covered: per point of distance, of a line across a label, and of a label that could belong to
-# another point
-NEAR, CROSSING, AMBIGUOUS = 0.6, 60.0, 30.0
+# Costs, in square points covered: per point of distance, of a line across a label or point, and of a label that could
+# belong to another point
+NEAR, CROSSING, AMBIGUOUS = 1.2, 60.0, 30.0
+LEADER = 2.0  # of a square point of a leading line under a label
+MISSING = 1e5  # of a label without a place
 
 
 class Obstacle(NamedTuple):
@@ -31,6 +34,7 @@ class LabelPosition(NamedTuple):
     box: Box
     distance: float
     is_ambiguous: bool = False
+    cost: float = 0.0
 
     @property
     def is_led(self) -> bool:
@@ -44,6 +48,37 @@ class LabelPosition(NamedTuple):
     @property
     def middle(self) -> Spot:
         return (self.box[0] + self.box[2]) / 2, (self.box[1] + self.box[3]) / 2
+
+
+def choose_places(
+    spots: Sequence[Spot], sizes: Sequence[Spot], inside: Box, obstacles: Sequence[Obstacle]
+) -> List[Optional[LabelPosition]]:
+    """Places for the labels of all points; an empty label (size 0) and one without a free place have None.
+
+    A label keeps the others away, so that the order decides: several are tried, and the cheapest is taken.
+    """
+    given = [n for n, size in enumerate(sizes) if size[0] > 0]
+    orders = (given, given[::-1], sorted(given, key=lambda n: spots[n]), sorted(given, key=lambda n: spots[n][::-1]))
+    return min((_in_order(order, spots, sizes, inside, obstacles) for order in orders), key=_total)
+
+
+def _in_order(
+    order: Sequence[int], spots: Sequence[Spot], sizes: Sequence[Spot], inside: Box, obstacles: Sequence[Obstacle]
+) -> List[Optional[LabelPosition]]:
+    places: List[Optional[LabelPosition]] = [None] * len(spots)
+    taken = list(obstacles)
+    for n in order:
+        place = places[n] = choose_place(spots[n], sizes[n], inside, taken, spots)
+        if place is not None:
+            taken.append(Obstacle(place.taken, math.inf))
+            if place.is_led:
+                taken += [Obstacle(box, LEADER) for box in along(spots[n], place.middle)]
+    return places
+
+
+def _total(places: Sequence[Optional[LabelPosition]]) -> float:
+    """The cost of all labels; one that has no place costs more than any that has."""
+    return sum(MISSING if place is None else place.cost for place in places)
 
 
 def choose_place(
@@ -60,7 +95,7 @@ def choose_place(
     costs += AMBIGUOUS * np.array([place.is_ambiguous for place in places])
     costs += NEAR * np.array([place.distance for place in places])
     best = int(costs.argmin())
-    return places[best] if math.isfinite(costs[best]) else None
+    return places[best]._replace(cost=float(costs[best])) if math.isfinite(costs[best]) else None
 
 
 def _places(spot: Spot, size: Spot, room: Box) -> Iterator[LabelPosition]:
@@ -88,12 +123,13 @@ def _covered(places: Sequence[LabelPosition], obstacles: Sequence[Obstacle]) -> 
 
 
 def _crossed(spot: Spot, places: Sequence[LabelPosition], obstacles: Sequence[Obstacle]) -> np.ndarray:
-    """For each place, the cost of the labels that the line to it would cross."""
-    labels = np.array([obstacle.box for obstacle in obstacles if math.isinf(obstacle.weight)]).reshape(1, 1, -1, 4)
+    """For each place, the cost of the labels and points that the line to it would cross."""
+    solid = [obstacle.box for obstacle in obstacles if obstacle.weight >= SOLID and not _holds(obstacle.box, spot)]
+    boxes = np.array(solid).reshape(1, 1, -1, 4)
     middles = np.array([place.middle if place.is_led else spot for place in places])[:, None]
     way = np.array(spot) + (middles - spot) * np.linspace(0, 1, 24)[:, None]  # (places, 24, 2)
-    inside = (labels[..., :2] < way[:, :, None]) & (way[:, :, None] < labels[..., 2:])
-    crossed = np.any(np.all(inside, axis=-1), axis=1)  # (places, labels)
+    inside = (boxes[..., :2] < way[:, :, None]) & (way[:, :, None] < boxes[..., 2:])
+    crossed = np.any(np.all(inside, axis=-1), axis=1)  # (places, boxes)
     cost: np.ndarray = CROSSING * crossed.sum(1)
     return cost
 
@@ -110,6 +146,10 @@ def _distance(box: Box, spot: Spot) -> float:
 
 def _grown(box: Box, by: float) -> Box:
     return box[0] - by, box[1] - by, box[2] + by, box[3] + by
+
+
+def _holds(box: Box, spot: Spot) -> bool:
+    return box[0] <= spot[0] <= box[2] and box[1] <= spot[1] <= box[3]
 
 
 def _contains(outer: Box, inner: Box) -> bool:

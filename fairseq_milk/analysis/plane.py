@@ -23,7 +23,7 @@ def quality_latency_plane(
     quality_name: str = "BLEU",
     title: str = "",
     overlay: Optional[Curves] = None,
-    size: Tuple[float, float] = (6.8, 4.6),
+    size: Tuple[float, float] = (5.8, 4.2),
 ) -> Figure:
     """Draw one curve per system, and the Pareto front as a grey line of steps.  The legend is below.
 

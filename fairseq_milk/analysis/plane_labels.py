@@ -1,10 +1,9 @@
 """Labels of the points on a quality-latency plane."""
 
-import math
 from typing import Any, List, Mapping, Optional, Sequence, Tuple
 
 from .drawing import literal
-from .labels import Box, Obstacle, Spot, along, around, choose_place
+from .labels import SOLID, Box, Obstacle, along, around, choose_places
 from .points import Point
 
 FONT = 8  # of the labels
@@ -22,9 +21,9 @@ def label_points(
     """Label the points of the systems, once everything is drawn and the layout is settled."""
     curves = [*systems.values(), *overlay.values()]
     obstacles = _obstacles(axes, curves, best)
-    spots = [_spot(axes, *p.place) for points in curves for p in points]
-    for name, points in systems.items():
-        _place_labels(axes, points, colours[name], obstacles, spots)
+    coloured = [(p, colours[name]) for name, points in systems.items() for p in points]
+    coloured += [(p._replace(label=""), "") for points in overlay.values() for p in points]
+    _place_labels(axes, coloured, obstacles)
 
 
 def _obstacles(axes: Any, curves: Sequence[Sequence[Point]], best: Optional[Point]) -> List[Obstacle]:
@@ -32,7 +31,7 @@ def _obstacles(axes: Any, curves: Sequence[Sequence[Point]], best: Optional[Poin
     found = [] if best is None else _limit_obstacles(axes, best)
     for points in curves:
         spots = [_spot(axes, *p.place) for p in sorted(points, key=lambda p: p.place)]
-        found += [Obstacle(around(spot, MARKER, MARKER), 12.0) for spot in spots]
+        found += [Obstacle(around(spot, MARKER, MARKER), SOLID) for spot in spots]
         found += [Obstacle(box, BAR) for p in points for box in _bar_boxes(axes, p)]
         found += [Obstacle(box, LINE) for pair in zip(spots, spots[1:]) for box in along(*pair)]
     return found
@@ -41,7 +40,7 @@ def _obstacles(axes: Any, curves: Sequence[Sequence[Point]], best: Optional[Poin
 def _limit_obstacles(axes: Any, best: Point) -> List[Obstacle]:
     """The star, and the line at its latency."""
     (x, bottom), (_, top) = (_spot(axes, best.latency, end) for end in axes.get_ylim())
-    star = Obstacle(around(_spot(axes, *best.place), LIMIT, LIMIT), 12.0)
+    star = Obstacle(around(_spot(axes, *best.place), LIMIT, LIMIT), SOLID)
     return [star, *(Obstacle(box, LINE) for box in along((x, bottom), (x, top)))]
 
 
@@ -56,22 +55,14 @@ def _bar_boxes(axes: Any, p: Point) -> List[Box]:
     return boxes
 
 
-def _place_labels(
-    axes: Any, points: Sequence[Point], colour: str, obstacles: List[Obstacle], spots: Sequence[Spot]
-) -> None:
-    """Put each label in the best free place inside the axes; without such a place it is left out.
-
-    spots: all points.  A label that is nearer to another point than to its own gets a line to its own.
-    """
+def _place_labels(axes: Any, coloured: Sequence[Tuple[Point, str]], obstacles: Sequence[Obstacle]) -> None:
+    """Put the labels into free places inside the axes, with a line to the point where it is not clear whose it is."""
     inside = tuple(edge * _points(axes) for edge in axes.get_window_extent().extents)
-    for p in points:
-        label, spot = literal(p.label), _spot(axes, *p.place)
-        place = choose_place(spot, _extent(axes, label), inside, obstacles, spots) if label.strip() else None
+    labels, spots = [literal(p.label) for p, _ in coloured], [_spot(axes, *p.place) for p, _ in coloured]
+    places = choose_places(spots, [_extent(axes, label) for label in labels], inside, obstacles)
+    for (p, colour), label, spot, place in zip(coloured, labels, spots, places):
         if place is None:
             continue
-        obstacles.append(Obstacle(place.taken, math.inf))
-        if place.is_led:
-            obstacles += [Obstacle(box, 2.0) for box in along(spot, place.middle)]
         leader = {"arrowstyle": "-", "color": colour, "linewidth": 0.5, "alpha": 0.7, "shrinkA": 0, "shrinkB": MARKER}
         text = axes.annotate(label, p.place, xytext=(place.box[0] - spot[0], place.box[1] - spot[1]),
                              textcoords="offset points", ha="left", va="bottom", fontsize=FONT, color=colour, zorder=5,
@@ -91,7 +82,9 @@ def _spot(axes: Any, latency: float, quality: float) -> Tuple[float, float]:
 
 
 def _extent(axes: Any, text: str) -> Tuple[float, float]:
-    """Width and height of a label."""
+    """Width and height of a label; 0 if it is empty."""
+    if not text.strip():
+        return 0.0, 0.0
     probe = axes.text(0, 0, text, fontsize=FONT)
     box = probe.get_window_extent()
     probe.remove()

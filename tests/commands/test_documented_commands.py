@@ -7,6 +7,7 @@ use.  The commands of README come first; what they make (data, a model, a genera
 import ast
 import importlib
 import importlib.util
+import json
 import re
 import shlex
 import shutil
@@ -20,13 +21,16 @@ from fairseq import options as fairseq_options
 
 from fairseq_milk.cli import VERBS, _parser
 from fairseq_milk.scoring.table import read_results, write_results
-from fairseq_milk.sweep.options import problem
+from fairseq_milk.sweep.options import check_options, problem
+from fairseq_milk.sweep.spec import read_spec
 from tests.support import stand_in_sweep
-from tests.support.documents import DOCUMENTS, ROOT, Block, blocks, commands, statements
+from tests.support.documents import DOCUMENTS, FENCE, ROOT, Block, blocks, commands, statements
 from tests.support.installed import Installed, build_wheel, install
 from tests.support.stand_in_corpora import pairs
 
-SHELL, PYTHON = ("bash", "console"), ("python",)
+SHELL, PYTHON, DATA = ("bash", "console"), ("python",), ("json", "yaml")
+SHOWN = ("text", "math", "mermaid")  # what a command prints, equations and diagrams
+COMMAND = re.compile(r"python|fairseq-\w+|subword-nmt|sacremoses|(?:scripts|examples)/[\w/]+\.sh")
 PARSERS: Dict[str, Callable[[], Any]] = {
     "fairseq-train": fairseq_options.get_training_parser,
     "fairseq-generate": fairseq_options.get_generation_parser,
@@ -71,6 +75,31 @@ def test_the_commands_of_a_block_exist(block: Block) -> None:
     assert read.returncode == 0, read.stderr
 
 
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda document: str(document.relative_to(ROOT)))
+def test_no_command_stands_outside_a_block_that_is_checked(document: Path) -> None:
+    """Neither in a block of another or no language, nor in one that is only indented."""
+    text = document.read_text(encoding="utf-8")
+    assert {fence[2] for fence in FENCE.finditer(text)} <= {*SHELL, *PYTHON, *DATA, *SHOWN}
+    assert re.findall(rf"(?m)^ {{4,}}(?:\w+=\S+ )?(?:{COMMAND.pattern}) .*", FENCE.sub("", text)) == []
+    shown = "".join(block.text for block in blocks(document, *SHOWN))
+    assert re.findall(rf"(?m)^ *(?:{COMMAND.pattern}) .*", shown) == []
+
+
+@pytest.mark.parametrize("block", every("json"))
+def test_a_block_of_data_can_be_read(block: Block) -> None:
+    decoder, text = json.JSONDecoder(), block.text.strip()
+    while text:
+        _, end = decoder.raw_decode(text)
+        text = text[end:].strip()
+
+
+@pytest.mark.parametrize("block", every("yaml"))
+def test_a_file_of_a_sweep_has_options_that_fairseq_has(block: Block, tmp_path: Path) -> None:
+    (tmp_path / "data-bin").mkdir()
+    (tmp_path / "sweep.yaml").write_text(block.text, encoding="utf-8")
+    check_options(read_spec(tmp_path / "sweep.yaml"))
+
+
 def faults(command: Sequence[str]) -> List[str]:
     """What is wrong with a command, in sentences."""
     program, *arguments = (re.sub(r"^\$\{?\w+\}?$", "1", word) for word in command if word not in ("...", "…"))
@@ -96,7 +125,8 @@ def is_missing(word: str) -> bool:
     named = re.match(r"(?:\./)?((?:scripts|examples|benchmarks|tests|docs|fairseq_milk)/[\w./-]*)$", word)
     if named is None or (ROOT / named[1]).exists():
         return False
-    ignored = subprocess.run(["git", "check-ignore", "-q", named[1]], cwd=ROOT, timeout=60)
+    path = named[1] if Path(named[1]).suffix else f"{named[1]}/"  # a pattern may be for folders only
+    ignored = subprocess.run(["git", "check-ignore", "-q", path], cwd=ROOT, timeout=60)
     return ignored.returncode != 0
 
 

@@ -7,10 +7,11 @@ import sys
 from pathlib import Path
 from typing import Any, Dict, List, Sequence, Tuple
 
+import numpy as np
 import pytest
 
 from examples.document import fill
-from examples.verb_final import comparison, convert, corpus, recipe, record, redraw, results, study, tables
+from examples.verb_final import comparison, convert, corpus, pictures, recipe, record, redraw, results, study, tables
 from examples.verb_final.runs import make_run
 from fairseq_milk.console.errors import RunError
 from fairseq_milk.console.locks import locked
@@ -151,6 +152,18 @@ def test_every_table_of_the_recorded_study_stands_in_results_md() -> None:
     assert fill(record.DOCUMENT, made) == document
     shown = map(markdown_table, made.values())
     assert all(table in document and table in tables.markdown(recorded) for table in shown)
+
+
+def test_the_recorded_pictures_can_be_drawn_again(tmp_path: Path) -> None:
+    drawn = pictures.draw_schedules(record.SCHEDULES, tmp_path, ["png"])
+    assert {record.PLANE.name, *(path.name for path in drawn)} == {path.name for path in record.KEPT.glob("*.png")}
+
+
+def test_labels_of_the_recorded_plane_are_placed_in_the_order_that_costs_least() -> None:
+    """In the order of the points MILk's labels, crowded around the star, would take the place beside MoChA's point."""
+    figure = pictures.draw_plane(results.from_table(results.read_tables([record.STUDY])), "exact")
+    (mocha,) = [text for text in figure.axes[0].texts if text.get_text() == "w=8"]
+    assert np.abs(mocha.get_position()).max() < 16  # points of print
 
 
 def test_tables_are_replaced_in_their_places(tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ from PIL import Image
 from fairseq_milk.analysis import drawing
 from fairseq_milk.analysis.axis_cut import find_cut
 from fairseq_milk.analysis.diagram import (
+    CELL,
     EOS,
     LETTERS,
     Panel,
@@ -35,7 +36,7 @@ from fairseq_milk.analysis.diagram import (
     shown,
     staircase,
 )
-from fairseq_milk.analysis.drawing import FORMATS, legend_label, literal, render, save, text_width, visible
+from fairseq_milk.analysis.drawing import FORMATS, legend_label, literal, render, save, visible
 from fairseq_milk.analysis.histogram import delay_histogram, delay_shares
 from fairseq_milk.analysis.looks import display_name, style_of
 from fairseq_milk.analysis.plane import quality_latency_plane
@@ -276,10 +277,6 @@ def test_a_legend_hides_nothing() -> None:
     assert legend_label("_x").endswith("_x") and not legend_label("_x").startswith("_")
 
 
-def test_width_of_text() -> None:
-    assert [text_width(text) for text in ("abc", "犬", "e\u0301")] == [3, 2, 1]
-
-
 def test_long_tokens_are_cut() -> None:
     figure = schedule_diagram(["x" * 100_000], ["y"], [1])
     assert max(figure.get_size_inches()) < 10
@@ -300,6 +297,20 @@ def test_a_record_as_a_panel() -> None:
     )
     cut = Record(3, ["a", "b"], ["x"], [1])
     assert Panel.from_record(cut).target == ["x"]
+
+
+@pytest.mark.parametrize("longest", ["x", "Menschengruppen", "Bedingungen (conditions)"])
+def test_a_diagram_has_the_size_of_what_is_in_it(longest: str) -> None:
+    """Cells are squares of one size, whatever the labels; nothing overlaps, is cut, or leaves empty rows."""
+    panels = [Panel(["a", longest, longest], ["a"] * rows, [1] * rows, title="milk") for rows in (4, 9)]
+    figure = schedule_diagrams(panels, title="one")
+    figure.draw_without_rendering()
+    left, right = (axes.get_tightbbox() for axes in figure.axes)
+    assert 0 <= left.x0 < left.x1 < right.x0 < right.x1 <= figure.bbox.width
+    assert 0 < right.y0 - figure.legends[0].get_window_extent().y1 < 0.2 * figure.dpi
+    for axes in figure.axes:
+        cell = np.diff(axes.transData.transform([(0, 1), (1, 0)]), axis=0)[0]
+        assert cell == pytest.approx(CELL * figure.dpi)
 
 
 def test_long_sentences_keep_to_a_page(tmp_path: Path) -> None:
@@ -422,7 +433,7 @@ def boxes_of_labels(axes: Any) -> Dict[str, Bbox]:
 
 
 @pytest.mark.parametrize("dpi", [72, 150])  # of an SVG or PDF, and of a PNG
-@pytest.mark.parametrize("size", [(6.8, 4.6), (4.6, 3.5)], ids=str)
+@pytest.mark.parametrize("size", [(5.8, 4.2), (4.6, 3.5)], ids=str)
 def test_a_crowded_plane_can_be_read(size: Any, dpi: float) -> None:
     """Every label is there, inside the axes and on no other label; the legend is beside the data, inside the page."""
     systems, paper = crowd(), paper_curves("deen", "dal")
