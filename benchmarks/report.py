@@ -8,6 +8,8 @@ from benchmarks.results import Results
 
 VERDICTS = {True: "met", False: "MISSED", None: ""}
 COLOURS = ("#0072B2", "#D55E00")
+GROWING = {"J": "source tokens, J", "B": "sentences, B"}  # what grows, by its letter
+DPI = 150
 HEAD = """# Benchmarks
 
 Written by `scripts/benchmark.sh --record`; do not edit.  Every row compares its variants within one run.  Where
@@ -72,7 +74,7 @@ def draw_bars(results: Results, path: Path) -> None:
     axes.tick_params(axis="y", labelsize=9, length=0)
     axes.spines[["top", "right"]].set_visible(False)
     axes.invert_yaxis()
-    figure.savefig(path, dpi=110)
+    figure.savefig(path, dpi=DPI)
 
 
 def draw_growth(results: Results, path: Path) -> None:
@@ -89,14 +91,16 @@ def draw_growth(results: Results, path: Path) -> None:
         for line, unit in enumerate(next(iter(row["figures"].values()))):
             axes: Any = figure.add_subplot(2, len(rows), line * len(rows) + column)
             ys = [figures[unit] for figures in row["figures"].values()]
-            axes.plot(xs, [ys[0] * x / xs[0] for x in xs], ":", color="grey", linewidth=1)
+            axes.plot(xs, [ys[0] * x / xs[0] for x in xs], ":", color="grey", linewidth=1, label="proportional growth")
             axes.plot(xs, ys, "o-", color=COLOURS[line], markersize=4)
-            axes.set(xscale="log", yscale="log", xlabel=name.split("-")[1], ylabel=unit)
+            what = name.split("-")[1]
+            axes.set(xscale="log", yscale="log", xlabel=GROWING.get(what, what), ylabel=unit)
             axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
             axes.yaxis.set_major_formatter(lambda value, _: number(value))
             axes.set_xticks(xs, [str(x) for x in xs])
             axes.minorticks_off()
-    figure.savefig(path, dpi=90)
+    figure.axes[0].legend(frameon=False, fontsize=8)
+    figure.savefig(path, dpi=DPI)
 
 
 # ---- BENCHMARKS.md ---------------------------------------------------------------------------------------------------

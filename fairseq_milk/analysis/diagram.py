@@ -14,7 +14,7 @@ from matplotlib.lines import Line2D
 
 from ..scoring.records import Record
 from .arrays import Booleans, Integers, Matrix, Strings, as_lists
-from .drawing import literal, style, visible
+from .drawing import house_style, literal, visible
 from .looks import ORANGE, display_name
 
 EOS = "⟨/s⟩"
@@ -94,7 +94,7 @@ def schedule_diagrams(panels: Sequence[Panel], title: str = "") -> Figure:
     tokens = max(sum(len(p.source) for p in panels), *(len(p.target) for p in panels))
     cell = min(CELL, WIDEST / tokens)
     font = min(LARGEST, LARGEST / CELL * cell)
-    with matplotlib.rc_context({**style(), "font.size": font}):
+    with house_style(), matplotlib.rc_context({"font.size": font}):
         figure = Figure()
         FigureCanvasAgg(figure)  # which knows the sizes of letters
         every: Any = figure.subplots(1, len(panels), squeeze=False)[0]

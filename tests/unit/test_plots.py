@@ -306,6 +306,7 @@ def test_a_diagram_has_the_size_of_what_is_in_it(longest: str) -> None:
     figure = schedule_diagrams(panels, title="one")
     figure.draw_without_rendering()
     left, right = (axes.get_tightbbox() for axes in figure.axes)
+    assert left is not None and right is not None
     assert 0 <= left.x0 < left.x1 < right.x0 < right.x1 <= figure.bbox.width
     assert 0 < right.y0 - figure.legends[0].get_window_extent().y1 < 0.2 * figure.dpi
     for axes in figure.axes:
