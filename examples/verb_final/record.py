@@ -26,6 +26,7 @@ def record(found: Results) -> List[Path]:
         (plane,) = pictures.draw_planes(found, Path(folder), ("exact",))
         shutil.copyfile(plane, PLANE)
     schedules = pictures.draw_schedules(SCHEDULES, KEPT, ["png"])
-    write_atomically(STUDY, as_csv(found.table(), STUDY.parent))
+    kept = [result._replace(checkpoint="", log="") for result in found.table()]  # those files are not
+    write_atomically(STUDY, as_csv(kept, STUDY.parent))
     write_atomically(DOCUMENT, document)
     return [STUDY, PLANE, *schedules, DOCUMENT]
