@@ -413,8 +413,9 @@ def test_onnxruntime_prints_nothing_of_a_file(copy: Path, capfd: pytest.CaptureF
 def test_a_graph_that_fails_in_the_middle_of_a_sentence(models: ExportedModels) -> None:
     session = load_exported(str(models.get(Kind("milk")).folder)).session()
     session.push("w1")
-    state: Any = session.token_session
-    state.state["s_0"] = state.state.pop(next(name for name in state.state if name.startswith("s_")))[:0]
+    state: Dict[str, Any] = session.token_session.state  # type: ignore[attr-defined]
+    name = next(name for name in state if name.startswith("s_"))
+    state[name] = state[name][:0]
     with pytest.raises(UserError, match="query.onnx cannot be run|write.onnx cannot be run"):
         session.end()
 
