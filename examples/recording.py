@@ -1,17 +1,17 @@
 """What recipes share when they keep the results of a sweep in the repository: files, pictures, a table of systems."""
 
-import contextlib
 import csv
 import io
 import json
+import os
 from pathlib import Path
-from typing import Any, Dict, Iterable, List, Mapping, Sequence
+from typing import Any, Iterable, List, Mapping, Sequence
 
 from fairseq_milk import cli
 from fairseq_milk.console.errors import RunError
 from fairseq_milk.console.files import write_atomically
 from fairseq_milk.scoring.table import INTERVALS as HEADINGS
-from fairseq_milk.scoring.table import Result
+from fairseq_milk.scoring.table import Result, read_results
 
 Cells = List[List[str]]
 MINUTE = 60.0
@@ -61,18 +61,16 @@ def as_csv(rows: Sequence[Any]) -> str:
     return file.getvalue()
 
 
-def with_rows_of(old: Path, new: Path, key: str) -> str:
-    """The CSV text of the rows of both files; a row of `new` replaces that of `old` with the same key."""
-    tables: List[List[Dict[str, str]]] = []
-    columns: List[str] = []
-    for path in (old, new):
-        with contextlib.suppress(FileNotFoundError), open(path, encoding="utf-8", newline="") as file:
-            reader = csv.DictReader(file)
-            tables.append(list(reader))
-            columns += [column for column in reader.fieldnames or () if column not in columns]
-    rows = {row[key]: row for table in tables for row in table}
-    text = io.StringIO()
-    writer = csv.DictWriter(text, columns, restval="", lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows.values())
-    return text.getvalue()
+def merged_results(kept: Path, sweep: Path) -> List[Result]:
+    """The rows of the table `kept`, if it exists, in which those of the sweep take the place of the same systems.
+
+    Paths of the sweep become paths in the folder of `kept`.
+    """
+
+    def moved(path: str) -> str:
+        return str(kept.parent / os.path.relpath(path, sweep))
+
+    before = read_results(kept) if kept.exists() else []
+    new = read_results(sweep / "results.csv")
+    new = [result._replace(checkpoint=moved(result.checkpoint), log=moved(result.log)) for result in new]
+    return list({(result.system, result.setting, result.seed): result for result in (*before, *new)}.values())

@@ -17,12 +17,13 @@ from typing import Any, Dict, Optional, Sequence
 
 from examples.document import fill
 from examples.europarl_de_en import schedules, training_curves
-from examples.recording import Cells, as_csv, plot, systems_table, with_interval, with_rows_of
+from examples.recording import Cells, as_csv, merged_results, plot, systems_table, with_interval
 from fairseq_milk import cli
 from fairseq_milk.analysis import drawing
 from fairseq_milk.cli.compare import MEAN, difference_cells
 from fairseq_milk.console.exit_codes import exit_code
 from fairseq_milk.console.files import write_atomically
+from fairseq_milk.scoring import table
 from fairseq_milk.scoring.curves import CurveDifference
 from fairseq_milk.scoring.generate_log import read_generate_log
 from fairseq_milk.scoring.table import Result, read_results
@@ -46,7 +47,7 @@ SENTENCES = (98, 250, 392, 650)
 
 def record(sweep: Path, shown: Sequence[str]) -> None:
     KEPT.mkdir(exist_ok=True)
-    write_atomically(TABLE, with_rows_of(TABLE, sweep / "results.csv", "log"))
+    write_atomically(TABLE, table.as_csv(merged_results(TABLE, sweep), KEPT))
     points = [point for log in sorted(sweep.glob("*/train.log")) for point in training_curves.read_log(log)]
     runs, before = {point.run for point in points}, training_curves.read_points(TRAINING) if TRAINING.exists() else []
     write_atomically(TRAINING, as_csv([*(point for point in before if point.run not in runs), *points]))
@@ -62,10 +63,10 @@ def record(sweep: Path, shown: Sequence[str]) -> None:
     write_atomically(DOCUMENT, fill(DOCUMENT, tables()))
 
 
-def compare(table: Path, subset: str) -> Dict[str, Any]:
+def compare(results: Path, subset: str) -> Dict[str, Any]:
     """What `fairseq-milk compare --json` says of the two curves; empty if they have no lag in common."""
     said = io.StringIO()
-    words = ["compare", str(table), *SUBSETS[subset], "--subset", subset, "--json"]
+    words = ["compare", str(results), *SUBSETS[subset], "--subset", subset, "--json"]
     with contextlib.redirect_stdout(said):
         if cli.main(words) != 0:
             return {}

@@ -8,7 +8,6 @@ and the schedules of all sentences of two systems with numbers instead of words:
 """
 
 import argparse
-import os
 import sys
 from pathlib import Path
 from typing import Any, Dict, List, Optional, Sequence
@@ -16,13 +15,13 @@ from typing import Any, Dict, List, Optional, Sequence
 from examples.document import fill
 from examples.multi30k.precision import SYSTEMS, precision_table, record_pairs
 from examples.multi30k.tables import PLANE, TEST_SETS, all_tables, read_validation, read_validations
-from examples.recording import as_csv, plot, write_lines
+from examples.recording import as_csv, merged_results, plot, write_lines
 from fairseq_milk.console.exit_codes import exit_code
 from fairseq_milk.console.files import write_atomically
 from fairseq_milk.scoring import table
 from fairseq_milk.scoring.generate_log import read_generate_log
 from fairseq_milk.scoring.records import Record
-from fairseq_milk.scoring.table import Result, read_results
+from fairseq_milk.scoring.table import read_results
 
 HERE = Path(__file__).resolve().parent
 DOCUMENT, KEPT = HERE / "RESULTS.md", HERE / "results"
@@ -40,7 +39,7 @@ def tables() -> Dict[str, List[List[str]]]:
 def record(sweep: Path) -> None:
     """What the sweep has takes the place of what is kept of the same system; the rest stays."""
     KEPT.mkdir(exist_ok=True)
-    write_atomically(TABLE, table.as_csv(merged(read_results(TABLE), results_of(sweep)), KEPT))
+    write_atomically(TABLE, table.as_csv(merged_results(TABLE, sweep), KEPT))
     trained = {log.parent.name: read_validation(log, log.parent.name) for log in sorted(sweep.glob("*/train.log"))}
     write_atomically(VALIDATION, as_csv(list({**read_validations(VALIDATION), **trained}.values())))
     for short, (_, run) in SHOWN.items():
@@ -53,19 +52,6 @@ def record(sweep: Path) -> None:
     draw()
     if any(result.system in SYSTEMS for result in read_results(sweep / "results.csv")):
         record_pairs(sweep)
-
-
-def results_of(sweep: Path) -> List[Result]:
-    """The rows of the sweep, with paths as if its folder were results/."""
-
-    def moved(path: str) -> str:
-        return str(KEPT / os.path.relpath(path, sweep))
-
-    return [r._replace(checkpoint=moved(r.checkpoint), log=moved(r.log)) for r in read_results(sweep / "results.csv")]
-
-
-def merged(kept: Sequence[Result], new: Sequence[Result]) -> List[Result]:
-    return list({(r.system, r.setting, r.seed): r for r in (*kept, *new)}.values())
 
 
 def draw() -> None:

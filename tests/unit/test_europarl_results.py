@@ -6,7 +6,8 @@ from typing import Dict
 
 from examples.document import fill
 from examples.europarl_de_en import record, training_curves
-from examples.recording import as_csv, with_rows_of
+from examples.recording import as_csv, merged_results
+from fairseq_milk.scoring.table import write_results
 
 LOG = """2026-11-18 01:58:55 | INFO | fairseq_cli.train | Start iterating over samples
 2026-11-18 02:01:22 | INFO | train_inner | {"num_updates": "50", "nll_loss": "4.655", "dal": "28.236"}
@@ -49,8 +50,11 @@ def test_a_difference_has_a_row_per_point_and_the_mean() -> None:
 
 
 def test_a_recorded_run_is_kept_until_it_is_run_again(tmp_path: Path) -> None:
-    old, new = tmp_path / "old.csv", tmp_path / "new.csv"
-    new.write_text("bleu,log,chrf\n3,b,40\n4,c,41\n", encoding="utf-8")
-    assert with_rows_of(old, new, "log") == new.read_text(encoding="utf-8")
-    old.write_text("bleu,log\n1,a\n2,b\n", encoding="utf-8")
-    assert with_rows_of(old, new, "log") == "bleu,log,chrf\n1,a,\n3,b,40\n4,c,41\n"
+    first = record.read_results(record.TABLE)[0]
+    kept, sweep = tmp_path / "kept" / "results.csv", tmp_path / "sweep"
+    for folder in (kept.parent, sweep):
+        folder.mkdir()
+    write_results([first._replace(system=name, bleu=bleu) for name, bleu in (("b", 3.0), ("c", 4.0))], sweep)
+    assert [(r.system, r.bleu) for r in merged_results(kept, sweep)] == [("b", 3.0), ("c", 4.0)], "nothing is kept yet"
+    write_results([first._replace(system=name, bleu=bleu) for name, bleu in (("a", 1.0), ("b", 2.0))], kept.parent)
+    assert [(r.system, r.bleu) for r in merged_results(kept, sweep)] == [("a", 1.0), ("b", 3.0), ("c", 4.0)]

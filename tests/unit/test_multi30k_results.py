@@ -8,6 +8,7 @@ import pytest
 
 from examples.document import fill
 from examples.multi30k import precision, record, tables
+from examples.recording import merged_results
 from fairseq_milk.scoring.table import as_csv, write_results
 
 
@@ -26,7 +27,7 @@ def test_a_sweep_of_some_systems_replaces_theirs_alone(tmp_path: Path) -> None:
         "log": str(run / "results" / "generate-test.jsonl"),
     }
     write_results([kept[0]._replace(bleu=1.0, **paths), kept[1]._replace(system="another", **paths)], tmp_path)
-    merged = record.merged(kept, record.results_of(tmp_path))
+    merged = merged_results(record.TABLE, tmp_path)
     assert [r.bleu for r in merged] == [1.0, *(r.bleu for r in kept[1:]), kept[1].bleu]
     assert merged[-1].checkpoint == str(record.KEPT / "a-s1" / "checkpoints" / "best.pt")
 
