@@ -10,6 +10,7 @@ import sys
 from typing import Dict, NamedTuple, Optional, Sequence
 
 from ..console.errors import printable
+from ..console.exit_codes import interrupted
 from ..version import __version__
 
 
@@ -56,7 +57,7 @@ def _run(args: argparse.Namespace) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except KeyboardInterrupt:
-        return 130
+        return interrupted()
     except OSError as error:
         message = f"{error.filename}: {error.strerror}" if error.filename and error.strerror else str(error)
         return _fail(args.verb, message)

@@ -23,10 +23,20 @@ def exit_code(name: str, body: Callable[[], Optional[int]]) -> int:
         print(f"{name}: {error.filename}: {error.strerror}" if error.filename else f"{name}: {error}", file=sys.stderr)
     except KeyboardInterrupt:
         print(f"{name}: interrupted; run it again to continue", file=sys.stderr)
-        return 130
+        return interrupted()
     finally:
         signal.signal(signal.SIGTERM, before)
     return 2
+
+
+def interrupted() -> int:
+    """The exit code after Ctrl-C, when the KeyboardInterrupt has been caught: 130.
+
+    CPython remembers an interrupt that came inside exec(text), as many imports use it, although it was caught, and ends
+    the process by SIGINT instead of with the exit code.  The next exec(text) makes it forget.
+    """
+    exec("")
+    return 130
 
 
 def _interrupt(number: int, frame: Any) -> None:
