@@ -17,7 +17,7 @@ sys.exit(exit_code("program", lambda: {body}))
 
 def run(folder: Path, body: str) -> "subprocess.CompletedProcess[str]":
     (folder / "program.py").write_text(PROGRAM.format(body=body), encoding="utf-8")
-    return subprocess.run([sys.executable, "program.py"], cwd=folder, stderr=subprocess.PIPE, text=True)
+    return subprocess.run([sys.executable, "-m", "program"], cwd=folder, stderr=subprocess.PIPE, text=True)
 
 
 def test_an_interrupt_gives_130_wherever_it_came(tmp_path: Path) -> None:
