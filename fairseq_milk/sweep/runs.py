@@ -163,14 +163,14 @@ def make_runs(spec: Spec, out: Path) -> List[Run]:
             data_id=contents.digest(point.train.get("train-subset", "train"), point.train.get("valid-subset", "valid")),
             test_id=contents.digest(point.generate.get("gen-subset", "test")),
             out=out,
-            before=run(point.after or point.model, seed) if point.after or point.model else None,
+            before=run(*spec.start(point, seed)) if point.after or point.model else None,
             decodes_only=bool(point.model),
             references=spec.references.get(str(point.generate.get("gen-subset", "test"))),
             cwd=spec.path.parent,
         )
         return made.setdefault(new.name, new)
 
-    return [run(key, seed) for seed in spec.seeds for key in points]
+    return [run(key, seed) for seed in spec.seeds for key, point in points.items() if seed in point.seeds]
 
 
 class Contents:

@@ -26,14 +26,15 @@
       start:   {train: {attention: milk}}
       milk:    {after: start, train: {attention: milk}, grid: {latency-weight: [0.05, 0.1, 0.2]}}
       wait-k:  {train: {attention: waitk}, grid: {wait-k: [1, 2, 4, 8]}}
-      mocha:   {train: {attention: mocha, latency-weight: 0.1}, grid: {chunk-size: [2, 8]}}
+      mocha:   {train: {attention: mocha, latency-weight: 0.1}, grid: {chunk-size: [2, 8]}, seeds: [1]}
       greedy:  {model: offline, generate: {beam: 1}}
       on-val:  {model: milk, generate: {gen-subset: valid}}
 
 The options of a system are added to the shared ones.  `grid` lists values for options of fairseq-train; several options
 give all their combinations.  Each point of the grid and each seed is a run with its own folder, for example
-milk-latency-weight=0.1-s1.  `after` starts the training from the model of another run of the same seed
-(--finetune-from-model), named by its system, or by system and point, milk-latency-weight=0.1, if that has a grid.
+milk-latency-weight=0.1-s1.  `after` starts the training from the model of another run (--finetune-from-model), named
+by its system, or by system and point, milk-latency-weight=0.1, if that has a grid.  It is the run of the same seed;
+with a seed in the name, start-s1, all seeds start from that one model.  A system can have `seeds` of its own.
 `model` trains nothing: it decodes the models of another system, or of one point of its grid, with other options;
 `grid` then lists values for options of fairseq-generate.
 
@@ -44,7 +45,6 @@ files that you trust: their options decide which files fairseq reads and writes 
 to the file.  Every error in the file is reported with file and key before work starts.
 """
 
-import itertools
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Dict, List, Mapping, Sequence, Tuple, Union
@@ -53,7 +53,7 @@ from .validation import LONGEST, Location, Options, as_text, suggestion
 from .yaml_file import read_yaml
 
 KEYS = ("name", "data", "train", "generate", "checkpoint", "seeds", "references", "slurm", "systems")
-SYSTEM_KEYS = ("after", "train", "generate", "grid")
+SYSTEM_KEYS = ("after", "train", "generate", "grid", "seeds")
 DECODED_KEYS = ("model", "generate", "grid")
 TRAIN: Options = {"task": "simultaneous_translation", "log-format": "json"}
 GENERATE: Options = {"task": "simultaneous_translation"}
@@ -78,14 +78,15 @@ SLURM_TAKEN = {"array": "the sweep numbers its runs", "ntasks": "a run is one ta
 class Point:
     """A system at one point of its grid.
 
-    after: the key of the point whose model it starts from, or empty.  model: the key of the point whose model it
-    decodes without training, or empty; `train` then has the options of that training.
+    after: the key of the point whose model it starts from, with or without a seed, or empty.  model: the key of the
+    point whose model it decodes without training, or empty; `train` then has the options of that training.
     """
 
     system: str
     setting: str
     train: Options
     generate: Options
+    seeds: Tuple[int, ...]
     after: str = ""
     model: str = ""
 
@@ -103,10 +104,21 @@ class Spec:
     name: str
     data: Path
     checkpoint: str
-    seeds: Tuple[int, ...]
     references: Mapping[str, Path]  # by fairseq's name of the data set
     slurm: Options
     points: Tuple[Point, ...]
+
+    @property
+    def seeds(self) -> Tuple[int, ...]:
+        """The seeds of all systems."""
+        return tuple(dict.fromkeys(seed for point in self.points for seed in point.seeds))
+
+    def start(self, point: Point, seed: int) -> Tuple[str, int]:
+        """The key and the seed of the run that `point` starts from, or decodes, with this seed."""
+        name = point.after or point.model
+        keys = [other.key for other in self.points]
+        runs = {f"{other.key}-s{number}": (other.key, number) for other in self.points for number in other.seeds}
+        return (name, seed) if name in keys else runs.get(name, (name, seed))
 
 
 def words(options: Options) -> List[str]:
@@ -131,7 +143,6 @@ def read_spec(path: Union[str, Path]) -> Spec:
         name=top.at("name").name(fields.get("name", path.stem)),
         data=top.at("data").data(fields["data"]),
         checkpoint=top.at("checkpoint").name(fields.get("checkpoint", "checkpoint_best.pt")),
-        seeds=top.at("seeds").seeds(fields.get("seeds", [1])),
         references=top.at("references").files(fields.get("references", {})),
         slurm=top.at("slurm").lines(fields.get("slurm", {}), SLURM_TAKEN),
         points=tuple(_points(top, fields)),
@@ -144,6 +155,7 @@ def read_spec(path: Union[str, Path]) -> Spec:
 def _points(top: Location, fields: Mapping[str, Any]) -> List[Point]:
     shared = {kind: top.at(kind).options(fields.get(kind, {}), TAKEN[kind]) for kind in TAKEN}
     train, generate = {**TRAIN, **shared["train"]}, {**GENERATE, **shared["generate"]}
+    seeds = top.at("seeds").seeds(fields.get("seeds", [1]))
     place = top.at("systems")
     systems = place.mapping(fields["systems"])
     for name in systems:
@@ -152,7 +164,7 @@ def _points(top: Location, fields: Mapping[str, Any]) -> List[Point]:
     trained: List[Point] = []
     for name in systems:
         if name not in decoded:
-            trained += _trained(place.at(name), name, systems[name], train, generate)
+            trained += _trained(place.at(name), name, systems[name], train, generate, seeds)
     points = list(trained)
     for name in decoded:
         points += _decoded(place.at(name), name, systems[name], generate, trained)
@@ -161,13 +173,16 @@ def _points(top: Location, fields: Mapping[str, Any]) -> List[Point]:
     return sorted(points, key=lambda point: list(systems).index(point.system))
 
 
-def _trained(place: Location, name: str, value: Any, train: Options, generate: Options) -> List[Point]:
+def _trained(
+    place: Location, name: str, value: Any, train: Options, generate: Options, seeds: Tuple[int, ...]
+) -> List[Point]:
     system = place.mapping({} if value is None else value, SYSTEM_KEYS)
     own = {kind: place.at(kind).options(system.get(kind, {}), TAKEN[kind]) for kind in TAKEN}
     after = place.at("after").name(system["after"]) if "after" in system else ""
     train, generate = {**train, **own["train"]}, {**generate, **own["generate"]}
     grid = place.at("grid").grid(system.get("grid", {}), TAKEN["train"], own["train"])
-    return [Point(name, _setting(point), {**train, **point}, generate, after=after) for point in grid]
+    seeds = place.at("seeds").seeds(system["seeds"]) if "seeds" in system else seeds
+    return [Point(name, _setting(point), {**train, **point}, generate, seeds, after=after) for point in grid]
 
 
 def _decoded(place: Location, name: str, value: Any, generate: Options, trained: Sequence[Point]) -> List[Point]:
@@ -181,7 +196,14 @@ def _decoded(place: Location, name: str, value: Any, generate: Options, trained:
     own = place.at("generate").options(system.get("generate", {}), TAKEN["generate"])
     grid = place.at("grid").grid(system.get("grid", {}), TAKEN["generate"], own)
     return [
-        Point(name, _setting(point, of=found.setting), found.train, {**generate, **own, **point}, model=found.key)
+        Point(
+            name,
+            _setting(point, of=found.setting),
+            found.train,
+            {**generate, **own, **point},
+            found.seeds,
+            model=found.key,
+        )
         for found in models
         for point in grid
     ]
@@ -194,8 +216,9 @@ def _setting(point: Options, of: str = "") -> str:
 def _check_names(top: Location, spec: Spec) -> None:
     """No two runs share a folder, also on file systems that ignore case, and no name is too long for one."""
     seen: Dict[str, str] = {}
-    for point, seed in itertools.product(spec.points, spec.seeds):
-        name, place = f"{point.key}-s{seed}", top.at("systems").at(point.system)
+    runs = [(point, f"{point.key}-s{seed}") for point in spec.points for seed in point.seeds]
+    for point, name in runs:
+        place = top.at("systems").at(point.system)
         if name.lower() in seen:
             raise place.wrong(f"the run {name} appears twice (the other is {seen[name.lower()]})")
         if len(name) > LONGEST:
@@ -209,11 +232,15 @@ def _check_after(top: Location, spec: Spec) -> None:
         place = top.at("systems").at(point.system).at("after")
         chain = [point.key]
         while points[chain[-1]].after:
-            after = points[chain[-1]].after
+            last = points[chain[-1]]
+            after, _ = spec.start(last, last.seeds[0])
             if after not in points:
                 grid = [key for key, other in points.items() if other.system == after]
                 hint = f"it has a grid: name one of {', '.join(grid)}" if grid else suggestion(after, points)
                 raise place.wrong(f"there is no run '{after}'{': ' if grid else ''}{hint}")
+            missing = [seed for seed in last.seeds if spec.start(last, seed)[1] not in points[after].seeds]
+            if missing:
+                raise place.wrong(f"there is no run '{after}-s{missing[0]}': name one with its seed, or add the seed")
             chain.append(after)
             if after in chain[:-1]:
                 raise place.wrong(f"the systems start from one another: {' after '.join(chain)}")

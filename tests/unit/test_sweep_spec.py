@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from fairseq_milk.console.errors import UserError
 from fairseq_milk.sweep import spec as spec_file
 from fairseq_milk.sweep.options import check_options, problem
+from fairseq_milk.sweep.runs import make_runs
 from fairseq_milk.sweep.spec import Spec, read_spec, words
 from tests.support.fairseq_commands import CRITERION
 from tests.support.fake_fairseq import write_data
@@ -54,6 +55,27 @@ def test_what_a_file_means(tmp_path: Path) -> None:
     assert words(start.generate) == "--task simultaneous_translation --batch-size 64 --remove-bpe".split()
     assert words(offline.generate) == "--task simultaneous_translation --batch-size 64 --beam 20".split()
     assert (start.after, milk.after) == ("", "start")
+
+
+def test_a_start_with_a_seed_is_the_start_of_all_seeds(tmp_path: Path) -> None:
+    """Without one each seed has its own; a system whose name looks like a run is a system."""
+    starts = {"start-s2": ["start-s2"] * 4, "start": ["start-s1", "start-s1", "start-s2", "start-s2"]}
+    for after, expected in starts.items():
+        spec = read(tmp_path, GOOD.replace("after: start", f"after: {after}"))
+        found = [run.before.name for run in make_runs(spec, tmp_path) if run.before]
+        assert found == expected
+    named = GOOD.replace("after: start", "after: start-s2") + "  start-s2: {train: {attention: soft}}\n"
+    found = [run.before.name for run in make_runs(read(tmp_path, named), tmp_path) if run.before]
+    assert found == ["start-s2-s1", "start-s2-s1", "start-s2-s2", "start-s2-s2"]
+
+
+def test_a_system_can_have_seeds_of_its_own(tmp_path: Path) -> None:
+    """Those that decode its models have the same."""
+    more = "  more: {after: start-s1, seeds: [3, 1]}\n  on-val: {model: more, generate: {gen-subset: valid}}\n"
+    names = [run.name for run in make_runs(read(tmp_path, GOOD.replace("offline:", "last:") + more), tmp_path)]
+    assert [name for name in names if not name.startswith("milk")] == (
+        "start-s1 last-s1 more-s1 on-val-s1 start-s2 last-s2 more-s3 on-val-s3".split()
+    )
 
 
 def test_the_example_in_the_documentation_is_one(tmp_path: Path) -> None:
@@ -118,7 +140,9 @@ MISTAKES = [
     ("sytems: {}", "unknown key 'sytems', did you mean 'systems'?"),
     ("42: 1", "the key 42 should be text"),
     ("systems: {a: {trian: {}}}", "systems.a: unknown key 'trian', did you mean 'train'?"),
-    ("systems: {a: {seeds: [1]}}", "systems.a: unknown key 'seeds' (there are after, train, generate, grid)"),
+    ("systems: {a: {seed: [1]}}", "systems.a: unknown key 'seed', did you mean 'seeds'?"),
+    ("systems: {a: {x: 1}}", "systems.a: unknown key 'x' (there are after, train, generate, grid, seeds)"),
+    ("systems: {a: {seeds: [1, 1]}}", "systems.a.seeds: "),
     # wrong types
     ("data: 3", "data: text is expected here, got 3"),
     ("data:", "data: text is expected here, got nothing"),
@@ -192,6 +216,9 @@ MISTAKES = [
     ("references: {test: 3}", "references.test: text is expected here, got 3"),
     # warm starts
     ("systems: {a: {after: b}, b1: {}}", "systems.a.after: there is no run 'b', did you mean 'b1'?"),
+    ("systems: {a: {after: b-s3}, b: {}}", "systems.a.after: there is no run 'b-s3'"),  # there is no such seed
+    ("systems: {a: {after: b, seeds: [3]}, b: {}}", "systems.a.after: there is no run 'b-s3': name one with its seed"),
+    ("systems: {a: {after: a-s1}}", "systems.a.after: the systems start from one another: a after a"),
     ("systems: {a: {after: a}}", "systems.a.after: the systems start from one another: a after a"),
     ("systems: {a: {after: b}, b: {after: c}, c: {after: b}}", "start from one another"),
     ("systems: {a: {after: b}, b: {grid: {lr: [1, 2]}}}", "no run 'b': it has a grid: name one of b-lr=1, b-lr=2"),
