@@ -17,7 +17,7 @@ def read_links(line: str) -> Links:
 
 
 def read_bitext(stem: Path, languages: Tuple[str, str], most: int) -> List[Pair]:
-    """At most `count` sentence pairs, split into words, from STEM.de and STEM.en, evenly spaced over the text."""
+    """At most `most` sentence pairs, split into words, from STEM.de and STEM.en, evenly spaced over the text."""
     sides = [Path(f"{stem}.{name}").read_text(encoding="utf-8").split("\n")[:-1] for name in languages]
     step = max(1, len(sides[0]) // most)
     return [(source.split(), target.split()) for source, target in list(zip(*sides))[::step][:most]]
