@@ -34,19 +34,17 @@ LIMIT = (
     "A token needs 7 million multiplications, 4 of them in the output layer. In a batch of 64 they take 0.16 ms at "
     "88 GFLOP/s, which is what oneDNN reaches with packed weights (62 with torch's own product), of 0.30 ms in all: "
     "the rest is the encoder's steps, the energies, the softmax over 8,000 words and smaller batches towards the "
-    "end. The session's token takes 3.1 ms since it takes half of its time at commit e45763e. So 20 times would "
-    "need products alone, at 19 times. Measured beside other work. Tried: log_softmax instead of logsumexp and max "
-    "(slower)."
+    "end. A token of the session takes 2.6 ms, half of what it took at commit e45763e, so that products alone would "
+    "be 16 times as fast. Tried: log_softmax instead of logsumexp and max (slower)."
 )
 TRIED = (
-    "By the profile of an earlier commit, not repeated since weights are packed: five eighths of the command's time "
-    "are decoding, of it a quarter each the encoder, the decoder's LSTM layers and the output layer with its "
-    "normalisation, a sixth the decisions to READ. The rest is one thread of Python for each sentence: fairseq's "
-    "own loop, which looks up 26 options of its configuration a sentence (a seventh of the time; our own three more "
-    "are gone), records and strings (a tenth), sacreBLEU (a twentieth). Tried: batches of 100, 200 and 500. "
-    "SimulEval's price is that of our own streaming session, which takes half of its time at commit e45763e and of "
-    "which the batch is 10 times. On another machine, with AVX2 instead of AVX512, SimulEval took 96 ms a sentence "
-    "and the ratio was 38 (commit 4aaac87)."
+    "By a profile from before weights were packed: five eighths of the command's time are decoding, of it a quarter "
+    "each the encoder, the decoder's LSTM layers and the output layer with its normalisation, a sixth the decisions "
+    "to READ. The rest is one thread of Python for each sentence: fairseq's own loop, which looks up 26 options of "
+    "its configuration a sentence (a seventh of the time), records and strings (a tenth), sacreBLEU (a twentieth). "
+    "Tried: batches of 100, 200 and 500. SimulEval's price is that of our own streaming session; the batch is 10 "
+    "times as fast. On another machine, with AVX2 instead of AVX512, SimulEval took 96 ms a sentence and the ratio was "
+    "38 (commit 4aaac87)."
 )
 
 

@@ -12,12 +12,12 @@ GROWING = {"J": "source tokens, J", "B": "sentences, B"}  # what grows, by its l
 DPI = 150
 HEAD = """# Benchmarks
 
-Written by `scripts/benchmark.sh --record`; do not edit.  Every row compares its variants within one run.  Where
-`rounds` are given they take turns, times are medians and a ratio is the median over the rounds of the ratio within a
-round; whole commands (`simuleval`, `startup`), peaks of memory and the steps of `growth` are measured once or twice.
-Bars on time are about the CPU time of one thread, with the wall time on all cores beside it, but for `simuleval`, whose
-bar is on wall time.  What a row does is in the file of `benchmarks/` that defines it; `scripts/benchmark.sh --only ROW`
-repeats it.
+Written by `scripts/benchmark.sh --record`; do not edit.  A row compares its variants within one run.  A *bar* is the
+figure that a row was meant to reach.  Where `rounds` are given the variants take turns, times are medians, and a ratio
+is the median of the ratios within the rounds; whole commands (`simuleval`, `startup`), peaks of memory and the steps of
+`growth` are measured once or twice.  Bars on time are about CPU time, with the wall time on all cores beside it; only
+that of `simuleval` is on wall time.  What a row does is in the file of `benchmarks/` that defines it;
+`scripts/benchmark.sh --only ROW` repeats it.
 
 """
 
@@ -129,7 +129,7 @@ def record(results: Results, pictures: Dict[str, Path], root: Path) -> Path:
             text += f"**{key}**: {row['what']}. {'' if key.startswith('growth') else row['note']}\n\n"
             text += table(["", *units], cells) + "\n"
     text += "## How it grows\n\n![Time and memory of a training step](docs/benchmarks/growth.png)\n\n"
-    text += "Dotted: in proportion.\n\n"
+    text += "Dotted: growth in proportion. `time ~ J^` is followed by the exponent between the last two points.\n\n"
     for name, row in results.rows.items():
         if name.startswith("growth"):
             slopes = "; ".join(f"{check['what']}: {number(check['value'])}{check['unit']}" for check in row["checks"])
@@ -143,12 +143,15 @@ def record(results: Results, pictures: Dict[str, Path], root: Path) -> Path:
 
 
 def verdict(results: Results) -> str:
-    """How many bars are met, and a sentence on each that is not."""
-    barred = [(name, row, check) for name, row in results.rows.items() for check in row["checks"] if check["bar"]]
-    missed = [(name, row, check) for name, row, check in barred if not check["met"]]
-    text = f"{len(barred) - len(missed)} of {len(barred)} bars are met."
-    for name, row, check in missed:
-        text += f"\n- {name}: {check['what']} is {number(check['value'])}, the bar is {check['bar']}. {row['tried']}"
+    """How many bars are met, and for each row the bars that are not, with what was tried."""
+    barred = {name: [check for check in row["checks"] if check["bar"]] for name, row in results.rows.items()}
+    missed = {name: [check for check in checks if not check["met"]] for name, checks in barred.items()}
+    total, short = (sum(map(len, found.values())) for found in (barred, missed))
+    text = f"{total - short} of {total} bars are met."
+    for name, checks in missed.items():
+        if checks:
+            said = (f"{check['what']} is {number(check['value'])}, the bar is {check['bar']}" for check in checks)
+            text += f"\n- {name}: {'; '.join(said)}. {results.rows[name]['tried']}"
     return text
 
 

@@ -99,6 +99,13 @@ def test_a_missed_bar_a_missing_peer_and_an_error_are_reported_and_the_rest_runs
     assert "bar <= 1.1: MISSED" in printed
 
 
+def test_what_was_tried_is_said_once_for_all_missed_bars_of_a_row(tmp_path: Path) -> None:
+    results = Results(tmp_path, quick=False)
+    results.add(row("one"), Outcome([Check(what, 1.2, Bar("<=", 1.1)) for what in ("a", "b")], {}, ""), 1.0)
+    said = "- one: a is 1.2, the bar is <= 1.1; b is 1.2, the bar is <= 1.1. It was slow."
+    assert report.verdict(results) == f"0 of 2 bars are met.\n{said}"
+
+
 def test_benchmarks_md(tmp_path: Path) -> None:
     results = Results(tmp_path, quick=False)
     results.add(row("one"), example(1.0), 1.0)
