@@ -9,7 +9,7 @@ column lists the versions that need the patch: 0.12.2 of fairseq, 0.12.3.1 of th
 | `checkpoint_utils.load_model_ensemble_and_task` | fairseq builds whatever a checkpoint names, also parts that evaluate their options; errors do not name the file | `checkpoint_reading`, `allowed_parts` | 0.12.2, 0.12.3.1 |
 | `checkpoint_utils.load_checkpoint` | resuming from a damaged state is a traceback, and from another model no error at all | `checkpoint_reading`, `resuming` | 0.12.2, 0.12.3.1 |
 | `file_utils.load_archive_file` | an archive can write outside of its folder, and is removed | `archives` | 0.12.2, 0.12.3.1 |
-| `torch.serialization.safe_globals` | while a training is resumed, ranks send one another a configuration that torch 2.6 refuses | `resuming` | 0.12.2, 0.12.3.1 |
+| `torch.serialization.safe_globals` | while a training is resumed, ranks send one another a configuration that torch refuses | `resuming` | 0.12.2, 0.12.3.1 with torch >= 2.6 |
 | `checkpoint_utils.torch_persistent_save` | a second attempt to write is appended to what the first has left | `checkpoint_writing` | 0.12.2, 0.12.3.1 |
 | `PathManager.copy` | an interrupted copy leaves half a checkpoint_last.pt | `checkpoint_writing` | 0.12.2, 0.12.3.1 |
 | `AMPOptimizer.clip_grad_norm` | gradients are divided by the loss scale twice | `amp_optimizer` | 0.12.2, 0.12.3.1 |

@@ -20,6 +20,7 @@ import pytest
 from fairseq import options as fairseq_options
 
 from fairseq_milk.cli import VERBS, _parser
+from fairseq_milk.live.tracing import can_trace
 from fairseq_milk.scoring.table import read_results, write_results
 from fairseq_milk.sweep.options import check_options, problem
 from fairseq_milk.sweep.spec import read_spec
@@ -27,6 +28,7 @@ from tests.support import stand_in_sweep
 from tests.support.documents import DOCUMENTS, FENCE, ROOT, Block, blocks, commands, statements
 from tests.support.installed import Installed, build_wheel, install
 from tests.support.stand_in_corpora import pairs
+from tests.support.torch_features import needs_export
 
 SHELL, PYTHON, DATA = ("bash", "console"), ("python",), ("json", "yaml")
 SHOWN = ("text", "math", "mermaid")  # what a command prints, equations and diagrams
@@ -47,7 +49,9 @@ OTHERS = {"cat", "cd", "cp", "curl", "docker", "echo", "export", "git", "gunzip"
 # make the data, the models and the generations that the others find.
 FIRST = (ROOT / "README.md", ROOT / "docs" / "tutorial" / "live.md")
 MAKING = {"sacremoses", "subword-nmt", "fairseq-preprocess", "fairseq-train", "fairseq-generate", "fairseq-milk path",
-          "fairseq-milk score", "fairseq-milk check", "fairseq-milk stream", "fairseq-milk export"}  # fmt: skip
+          "fairseq-milk score", "fairseq-milk check", "fairseq-milk stream"}  # fmt: skip
+if can_trace():
+    MAKING.add("fairseq-milk export")
 # In the others what takes seconds.  The rest has tests of its own (test_sweep_training, test_serve, test_prepare,
 # test_verb_final_demo, test_distributed), or needs a network, GPUs or a cluster.
 QUICK = {"fairseq-milk compare", "fairseq-milk plot", "fairseq-milk report", "fairseq-milk score"}
@@ -287,7 +291,7 @@ def test_the_first_documents_make_what_the_others_use(workshop: Path) -> None:
         "fairseq-milk",
     }
     assert len((workshop / "results" / "generate-test.jsonl").read_text().splitlines()) == 20
-    assert (workshop / "model" / "model.json").is_file()
+    assert (workshop / "model" / "model.json").is_file() == can_trace()
 
 
 def test_every_kind_of_command_is_run_somewhere() -> None:
@@ -297,10 +301,18 @@ def test_every_kind_of_command_is_run_somewhere() -> None:
     } == set()
 
 
-WITH_CODE = [document for document in DOCUMENTS if script_of(document) or blocks(document, *PYTHON)]
+def with_code() -> List[Any]:
+    """The documents with something to run; some load the folder that `fairseq-milk export` has made."""
+    found = []
+    for document in DOCUMENTS:
+        python = blocks(document, *PYTHON)
+        if script_of(document) or python:
+            marks = [needs_export] if any('load("model")' in block.text for block in python) else []
+            found.append(pytest.param(document, id=str(document.relative_to(ROOT)), marks=marks))
+    return found
 
 
-@pytest.mark.parametrize("document", [pytest.param(d, id=str(d.relative_to(ROOT))) for d in WITH_CODE])
+@pytest.mark.parametrize("document", with_code())
 def test_what_a_document_runs(document: Path, workshop: Path, installed: Installed) -> None:
     if document not in FIRST and script_of(document):
         run_bash(script_of(document), installed, workshop)

@@ -1,12 +1,15 @@
-"""The table of patches in `fairseq_milk.host` is complete, stands in the docs, and each patch is still needed."""
+"""The table of patches in `fairseq_milk.host` is complete, stands in the docs, and says which versions need a patch."""
 
 import json
 import subprocess
 import sys
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Dict, List
 
 import pytest
+import torch
+from packaging.version import Version
 
 import fairseq_milk.host
 
@@ -14,6 +17,13 @@ ROOT = Path(__file__).resolve().parents[2]
 TABLE = [line for line in (fairseq_milk.host.__doc__ or "").splitlines() if line.startswith("|")]
 ROWS: List[List[str]] = [[cell.strip() for cell in line.strip("|").split("|")] for line in TABLE[2:]]
 PATCHES = [row[0].strip("`") for row in ROWS]
+
+
+def fairseq_version() -> str:
+    try:
+        return version("fairseq-fixed")
+    except PackageNotFoundError:
+        return version("fairseq")
 
 
 @pytest.fixture(scope="module")
@@ -26,9 +36,11 @@ def flaws() -> Dict[str, bool]:
     return found
 
 
-@pytest.mark.parametrize("patch", PATCHES)
-def test_a_patch_is_still_needed(patch: str, flaws: Dict[str, bool]) -> None:
-    assert flaws[patch], f"fairseq no longer needs the patch of {patch}: remove it"
+@pytest.mark.parametrize("patch, versions", [(patch, row[3]) for patch, row in zip(PATCHES, ROWS)])
+def test_a_patch_is_needed_with_the_versions_of_its_row(patch: str, versions: str, flaws: Dict[str, bool]) -> None:
+    fairseqs, _, oldest_torch = versions.partition(" with torch >= ")
+    needed = fairseq_version() in fairseqs.split(", ") and Version(torch.__version__) >= Version(oldest_torch or "0")
+    assert flaws[patch] == needed, f"the patch of {patch} is needed with {versions}: is that still so?"
 
 
 def test_there_is_no_other(flaws: Dict[str, bool]) -> None:

@@ -18,6 +18,7 @@ from fairseq_milk.functional import (
     wait_k_delays,
 )
 from tests.support import oracles
+from tests.support.torch_features import FLOAT16
 
 Metric = Callable[[Tensor, Tensor, Tensor], Tensor]
 PAIRS: List[Tuple[Metric, Callable[..., Any]]] = [
@@ -138,13 +139,19 @@ def test_half_precision_is_computed_in_float32(dtype: torch.dtype) -> None:
     truth = oracles.delays(alpha.to(dtype))
     g = expected_delays(alpha.to(dtype))
     assert g.dtype == torch.float32 and (g - truth).abs().max() < 1e-3
-    with torch.autocast("cpu", dtype=dtype):  # a matrix product in half precision would be off by half a token
-        g = expected_delays(alpha)
-        assert g.dtype == torch.float32 and (g - oracles.delays(alpha)).abs().max() < 1e-3
     half, lengths = torch.tensor([[3, 4, 4, 4]], dtype=dtype), torch.tensor([4])
     for metric, oracle in PAIRS:
         value = metric(half, lengths, lengths)
         assert value.dtype == torch.float32 and float(value) == oracle([3, 4, 4, 4], 4)
+
+
+@pytest.mark.parametrize("dtype", [FLOAT16, torch.bfloat16])
+def test_delays_are_float32_under_autocast(dtype: torch.dtype) -> None:
+    """A matrix product in half precision would be off by half a token."""
+    alpha = torch.softmax(torch.randn(3, 5, 300) * 3, -1)
+    with torch.autocast("cpu", dtype=dtype):
+        g = expected_delays(alpha)
+    assert g.dtype == torch.float32 and (g - oracles.delays(alpha)).abs().max() < 1e-3
 
 
 def test_an_empty_hypothesis_costs_nothing() -> None:

@@ -13,6 +13,7 @@ from torch.autograd import gradcheck
 from fairseq_milk.functional import chunkwise_lookback, expected_alignment, infinite_lookback
 from fairseq_milk.functional.lookback import prefix_softmax
 from tests.support import oracles
+from tests.support.torch_features import FLOAT16
 
 WINDOWS = [None, 1, 2, 5]
 
@@ -179,8 +180,15 @@ def test_half_precision_is_computed_in_float32(window: Optional[int], dtype: tor
     both = lookback(alpha.to(dtype), u.detach(), window)
     assert both.dtype == torch.float32
     assert (both - oracles.lookback(alpha.to(dtype), u.detach(), window)).abs().max() < 1e-6
+
+
+@pytest.mark.parametrize("window", WINDOWS)
+@pytest.mark.parametrize("dtype", [FLOAT16, torch.bfloat16])
+def test_autocast_changes_nothing(window: Optional[int], dtype: torch.dtype) -> None:
+    alpha, u = stop_distributions(6, 30), (torch.randn(6, 30) * 8).to(dtype)
     with torch.autocast("cpu", dtype=dtype):
-        assert torch.equal(lookback(alpha, u.detach(), window), beta.detach())
+        beta = lookback(alpha, u, window)
+    assert torch.equal(beta, lookback(alpha, u, window))
 
 
 @pytest.mark.parametrize("window", WINDOWS)
