@@ -62,49 +62,50 @@ class WriteStep(Step):
 
 def graphs(model: Any) -> Dict[str, Graph]:
     """The graphs of a model, with examples of a batch of two and of three source tokens read."""
-    encoder, decoder, attention = model.encoder, model.decoder, model.decoder.attention
-    token = torch.tensor([4, 5])
-    with torch.no_grad():
-        h, source_states = encoder.step(token, None)
-        keys = {name: energy.project(h) for name, energy in attention.energies().items()}
-        begun = decoder.begin(2)
-        s = decoder.query(token, begun)
-        queries = attention.queries(s.h)
-    source, upper = named("encoder", source_states), named("decoder", begun.layers[1:])
-    bottom = {"s_h": s.h, "s_c": s.c}
-    asked, known = ({f"{side}_{name}": x for name, x in of.items()} for side, of in (("query", queries), ("key", keys)))
-    deciding = [name for name in (HEAD,) if attention.learned]
-    looking = [name for name in (SOFT,) if name in keys]
-    grown = {"memory": h, **{f"keys_{name}": keys[name] for name in looking}}
-    grown = {name: torch.stack((x, x, x), dim=1) for name, x in grown.items()}
-    decision = ["energy" for _ in deciding]
-    return {
-        "read": Graph(
-            ReadStep(model),
-            {"token": token, **source, **{f"query_{name}": queries[name] for name in deciding}},
-            (len(source), len(deciding)),
-            ["h", *known, *decision, *source],
-        ),
-        "query": Graph(
-            QueryStep(model),
-            {"token": token, "context": begun.c.clone(), **bottom, **{f"key_{name}": keys[name] for name in deciding}},
-            (2, len(deciding)),
-            [*bottom, *asked, *decision],
-        ),
-        "write": Graph(
-            WriteStep(model),
-            {
-                "memory": grown.pop("memory"),
-                **bottom,
-                **grown,
-                **{f"query_{name}": queries[name] for name in looking},
-                **({"mask": torch.zeros(2, 3)} if looking else {}),
-                **upper,
-            },
-            (2, 3 * len(looking), len(upper)),
-            ["scores", "context", *upper],
-        ),
-    }
+    examples = _Examples(model)
+    return {"read": examples.read(), "query": examples.query(), "write": examples.write()}
+
+
+class _Examples:
+    """Names and examples of what passes between the steps."""
+
+    def __init__(self, model: Any) -> None:
+        self.model, attention = model, model.decoder.attention
+        self.token = torch.tensor([4, 5])
+        with torch.no_grad():
+            self.h, encoder = model.encoder.step(self.token, None)
+            begun = model.decoder.begin(2)
+            s = model.decoder.query(self.token, begun)
+            self.keys = {f"key_{name}": energy.project(self.h) for name, energy in attention.energies().items()}
+            self.queries = {f"query_{name}": x for name, x in attention.queries(s.h).items()}
+        self.c, self.s = begun.c.clone(), {"s_h": s.h, "s_c": s.c}
+        self.encoder, self.upper = named("encoder", encoder), named("decoder", begun.layers[1:])
+        self.decision = ["energy"] if attention.learned else []
+
+    def read(self) -> Graph:
+        asked = {name: x for name, x in self.queries.items() if name == f"query_{HEAD}"}
+        inputs = {"token": self.token, **self.encoder, **asked}
+        outputs = ["h", *self.keys, *self.decision, *self.encoder]
+        return Graph(ReadStep(self.model), inputs, (len(self.encoder), len(asked)), outputs)
+
+    def query(self) -> Graph:
+        last = {name: x for name, x in self.keys.items() if name == f"key_{HEAD}"}
+        inputs = {"token": self.token, "context": self.c, **self.s, **last}
+        return Graph(QueryStep(self.model), inputs, (2, len(last)), [*self.s, *self.queries, *self.decision])
+
+    def write(self) -> Graph:
+        soft = self.looking_back() if f"key_{SOFT}" in self.keys else {}
+        inputs = {"memory": grown(self.h), **self.s, **soft, **self.upper}
+        return Graph(WriteStep(self.model), inputs, (2, len(soft), len(self.upper)), ["scores", "context", *self.upper])
+
+    def looking_back(self) -> Dict[str, Tensor]:
+        query = f"query_{SOFT}"
+        return {f"keys_{SOFT}": grown(self.keys[f"key_{SOFT}"]), query: self.queries[query], "mask": torch.zeros(2, 3)}
+
+
+def grown(row: Tensor) -> Tensor:
+    """As if three tokens had been read.  (B, D) -> (B, 3, D)."""
+    return torch.stack((row, row, row), dim=1)
 
 
 def named(prefix: str, states: Sequence[LSTMState]) -> Dict[str, Tensor]:

@@ -67,16 +67,8 @@ def build_app(
             await socket.close(POLICY_VIOLATION)  # before `accept`, which gives 403
             return
         await socket.accept()
-        conversation = Conversation(socket, models, limits, rounds)
-        try:
-            with admission.place(socket.client.host if socket.client else ""):
-                await conversation.send(messages.hello(models, limits, examples))
-                await conversation.run()
-        except NoPlaceError as full:
-            await conversation.send(messages.error(str(full)))
-            await socket.close(TRY_AGAIN_LATER)
-        except (WebSocketDisconnect, asyncio.CancelledError):  # the client has disconnected, or the server stops
-            pass
+        hello = messages.hello(models, limits, examples)
+        await converse(Conversation(socket, models, limits, rounds), hello, admission)
 
     async def health(request: Request) -> JSONResponse:
         return JSONResponse({"status": "ok", "sessions": admission.sessions})
@@ -93,6 +85,20 @@ def build_app(
     ]
     middleware = [Middleware(TrustedHostMiddleware, allowed_hosts=list(access.hosts)), Middleware(FixedHeaders)]
     return Starlette(routes=routes, middleware=middleware, lifespan=lifespan)
+
+
+async def converse(conversation: Conversation, hello: messages.Message, admission: Admission) -> None:
+    """Run an accepted connection from the greeting to its end; one for which there is no place is told so."""
+    socket = conversation.socket
+    try:
+        with admission.place(socket.client.host if socket.client else ""):
+            await conversation.send(hello)
+            await conversation.run()
+    except NoPlaceError as full:
+        await conversation.send(messages.error(str(full)))
+        await socket.close(TRY_AGAIN_LATER)
+    except (WebSocketDisconnect, asyncio.CancelledError):  # the client has disconnected, or the server stops
+        pass
 
 
 class FixedHeaders:
