@@ -2,7 +2,6 @@
 
 import ctypes
 import os
-import shlex
 import shutil
 import signal
 import subprocess
@@ -22,11 +21,6 @@ def command(name: str) -> str:
     if found is None:
         raise RunError(f"there is no command {name}: run scripts/setup.sh first")
     return found
-
-
-def shell_line(words: Sequence[str]) -> str:
-    """The command quoted for a shell."""
-    return " ".join(map(shlex.quote, words))
 
 
 def start(

@@ -4,6 +4,7 @@ import json
 import math
 import os
 import re
+import shlex
 import shutil
 import time
 import zipfile
@@ -13,7 +14,7 @@ from typing import IO, Any, Optional
 from ..console.errors import RunError
 from ..console.files import read_json, write_atomically
 from ..console.locks import try_lock
-from ..console.processes import check, shell_line, start, stop
+from ..console.processes import check, start, stop
 from ..console.version_info import source_version
 from .runs import Run, training_part
 from .training_log import LogReader, Status
@@ -37,7 +38,7 @@ class Job:
         clear(run)
         folder = [["cd", str(run.cwd)]] if run.cwd else []
         self._write("settings.json", run.settings())
-        lines = [shell_line(words) + "\n" for words in [*folder, *self.commands]]
+        lines = [shlex.join(words) + "\n" for words in [*folder, *self.commands]]
         write_atomically(run.folder / "commands.sh", "".join(lines))
         self.reader = LogReader(run.folder / "train.log")
         self.started = time.time()

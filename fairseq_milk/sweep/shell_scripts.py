@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import List, Sequence
 
 from ..console.errors import UserError
-from ..console.processes import shell_line
 from .runs import Run, missing_runs
 from .spec import Spec
 from .validation import Options, as_text
@@ -31,7 +30,7 @@ ORDER = """
 def shell_script(runs: Sequence[Run]) -> str:
     """A shell script with the commands of the missing runs, in an order in which they can be run."""
     missing = missing_runs(runs)
-    lines = [shell_line(["cd", str(run.cwd)]) for run in missing[:1] if run.cwd]
+    lines = [shlex.join(["cd", str(run.cwd)]) for run in missing[:1] if run.cwd]
     for run in missing:
         lines += [f"# {run.name}", " &&\n".join(_by_hand(run))]
     return "\n".join(lines)
@@ -42,16 +41,16 @@ def _by_hand(run: Run) -> List[str]:
 
     The settings are recorded after the training: until then a sweep refuses the model instead of training it too.
     """
-    train, generate = map(shell_line, run.commands())
+    train, generate = map(shlex.join, run.commands())
     settings, trained, done = (str(run.folder / f"{name}.json") for name in ("settings", "trained", "done"))
-    record = f"{shell_line(['printf', FORMAT, json.dumps(run.settings())])} > {shlex.quote(settings)}"
-    decode = [generate, shell_line(["cp", settings, done])]
+    record = f"{shlex.join(['printf', FORMAT, json.dumps(run.settings())])} > {shlex.quote(settings)}"
+    decode = [generate, shlex.join(["cp", settings, done])]
     if run.is_trained():
-        return [shell_line(["mkdir", "-p", str(run.folder)]), record, *decode]
+        return [shlex.join(["mkdir", "-p", str(run.folder)]), record, *decode]
     old = [done, trained, *([str(run.checkpoints)] if run.other_training() else [])]
     stale = [path for path in old if Path(path).exists()]
-    clear = [shell_line(["rm", "-rf", *stale])] if stale else []
-    return [*clear, train, record, shell_line(["cp", settings, trained]), *decode]
+    clear = [shlex.join(["rm", "-rf", *stale])] if stale else []
+    return [*clear, train, record, shlex.join(["cp", settings, trained]), *decode]
 
 
 def slurm_script(runs: Sequence[Run], spec: Spec, task: Sequence[str], script: Path) -> str:
@@ -71,7 +70,7 @@ def slurm_script(runs: Sequence[Run], spec: Spec, task: Sequence[str], script: P
         directives=directives({**array, **spec.slurm}),
         order=_order(missing, script),
         runs="\n".join(f"  {shlex.quote(run.name)}" for run in missing),
-        command=shell_line(task),
+        command=shlex.join(task),
     )
 
 

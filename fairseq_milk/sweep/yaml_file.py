@@ -10,6 +10,7 @@ from typing import Any, Dict
 import yaml
 
 from ..console.errors import UserError
+from ..console.files import refuse_endless
 
 LARGEST = 1 << 20  # bytes in a file
 MOST = 100_000  # values in a file after aliases are expanded: a few lines of aliases can stand for billions
@@ -66,8 +67,7 @@ def _count(node: Any, counted: Dict[int, int]) -> int:
 def read_yaml(path: Path) -> Any:
     """The content of a YAML file; UserError with file and line if it is invalid or too large."""
     try:
-        if path.exists() and not path.is_file() and not path.is_dir():  # reading a pipe or a device may never end
-            raise UserError(f"{path} is not a file")
+        refuse_endless(path)
         with open(path, "rb") as file:
             content = file.read(LARGEST + 1)
         if len(content) > LARGEST:

@@ -397,5 +397,5 @@ def test_the_size_of_a_sweep_is_bounded(tmp_path: Path, text: str, problem: str)
 def test_a_path_that_is_not_a_file_is_not_read(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     for path in (tmp_path / "pipe", Path("/dev/zero")):
-        with pytest.raises(UserError, match="is not a file"):
+        with pytest.raises(UserError, match="is not a regular file"):
             read_spec(path)
