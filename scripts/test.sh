@@ -51,9 +51,9 @@ run "ruff format" .venv/bin/python -m ruff format --check "${sources[@]}" setup.
 run "ruff check" .venv/bin/python -m ruff check "${sources[@]}" setup.py
 run mypy .venv/bin/python -m mypy "${sources[@]}"
 # One thread per worker, or the workers' thread pools compete for the cores. One worker runs the whole of a file, so that its
-# fixtures are made once.
+# fixtures are made once. Files keep their order: the long ones of tests/commands come first, so that both workers end together.
 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 run pytest \
-  .venv/bin/python -m pytest -n auto --maxprocesses 4 --dist loadfile "${options[@]}" "$@"
+  .venv/bin/python -m pytest -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder "${options[@]}" "$@"
 
 if ((${#failed[@]})); then
   echo "failed: ${failed[*]}" >&2

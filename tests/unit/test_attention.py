@@ -275,6 +275,7 @@ for name in ATTENTIONS:
 """
 
 
+@pytest.mark.slow  # imports torch
 def test_the_mathematics_needs_torch_alone() -> None:
     done = subprocess.run([sys.executable, "-c", WITHOUT_FAIRSEQ], stderr=subprocess.PIPE, text=True)
     assert done.returncode == 0, done.stderr

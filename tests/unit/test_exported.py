@@ -38,6 +38,7 @@ from tests.support.exported_models import WORDS, Exported, ExportedModels
 from tests.support.piece_models import TEXT, pieces
 from tests.support.tiny_models import FIVE, Kind
 
+pytestmark = pytest.mark.slow  # an export takes seconds
 ROOT = Path(__file__).resolve().parents[2]
 Tokens = Tuple[List[int], List[int]]
 

@@ -239,6 +239,7 @@ def test_record_survives_its_dictionary() -> None:
     assert SENTENCE._replace(reference=None).to_dict()["reference"] is None
 
 
+@pytest.mark.slow  # imports torch
 def test_functions_need_torch_alone() -> None:
     package = Path(latency.__file__).parents[1]
     code = (

@@ -22,30 +22,35 @@ def python(program: str) -> Any:
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def loaded_after(program: str) -> List[str]:
-    return python(f"{program}\nimport json, sys\nprint(json.dumps(sorted(sys.modules)))")
+@pytest.fixture(scope="module")
+def mathematics() -> Dict[str, Any]:
+    """One process that imports the mathematics, module by module, and then fairseq."""
+    program = f"""
+import importlib, json, sys
+import torch
+allowed = getattr(torch.serialization, "get_safe_globals", list)  # from torch 2.4 on
+before, loaded = allowed(), {{}}
+for module in {MATHEMATICS}:
+    importlib.import_module(module)
+    loaded[module] = sorted(sys.modules)
+from fairseq import checkpoint_utils
+functions = [checkpoint_utils.load_checkpoint_to_cpu, checkpoint_utils.torch_persistent_save, sys.excepthook]
+print(json.dumps({{"loaded": loaded, "same": allowed() == before, "modules": [f.__module__ for f in functions]}}))
+"""
+    found: Dict[str, Any] = python(program)
+    return found
 
 
 @pytest.mark.parametrize("module", MATHEMATICS)
-def test_the_mathematics_imports_no_fairseq(module: str) -> None:
-    loaded = loaded_after(f"import {module}")
+def test_the_mathematics_imports_no_fairseq(module: str, mathematics: Dict[str, Any]) -> None:
+    loaded = mathematics["loaded"][module]
     assert module in loaded
     assert not {"fairseq", "hydra", "omegaconf", "matplotlib", "fairseq_milk.host.registration"} & set(loaded)
 
 
-def test_the_mathematics_patches_nothing() -> None:
-    program = """
-import torch
-allowed = getattr(torch.serialization, "get_safe_globals", list)  # from torch 2.4 on
-before = allowed()
-import fairseq_milk.functional, fairseq_milk.attention
-from fairseq import checkpoint_utils
-import json, sys
-functions = [checkpoint_utils.load_checkpoint_to_cpu, checkpoint_utils.torch_persistent_save, sys.excepthook]
-print(json.dumps([allowed() == before, [f.__module__ for f in functions]]))
-"""
-    same, modules = python(program)
-    assert same and modules == ["fairseq.checkpoint_utils", "fairseq.checkpoint_utils", "sys"]
+def test_the_mathematics_patches_nothing(mathematics: Dict[str, Any]) -> None:
+    assert mathematics["same"]
+    assert mathematics["modules"] == ["fairseq.checkpoint_utils", "fairseq.checkpoint_utils", "sys"]
 
 
 @pytest.mark.parametrize(
@@ -94,6 +99,19 @@ print(json.dumps({{"cpu": time.process_time(), "modules": sorted(sys.modules)}})
         assert answer["cpu"] < CPU_LIMIT
 
 
-@pytest.mark.parametrize("verb", ["score", "plot", "report"])
-def test_verbs_that_work_on_files_import_no_fairseq(verb: str) -> None:
-    assert "fairseq" not in loaded_after(f"import fairseq_milk.cli.{verb}")
+def test_verbs_that_work_on_files_import_no_fairseq() -> None:
+    modules = ", ".join(f"fairseq_milk.cli.{verb}" for verb in ("score", "plot", "report"))
+    assert "fairseq" not in python(f"import json, sys, {modules}\nprint(json.dumps(list(sys.modules)))")
+
+
+def test_importing_the_plugin_is_quiet_and_does_not_import_matplotlib() -> None:
+    """fairseq's wish for tensorboardX is not heard, what its modules have to say later is."""
+    code = (
+        "import logging, sys, fairseq_milk, fairseq_milk.analysis, fairseq_milk.cli\n"
+        "fairseq_milk.register()\n"
+        "assert 'matplotlib' not in sys.modules\n"
+        "logging.getLogger('fairseq.tasks.text_to_speech').info('later')"
+    )
+    command = [sys.executable, "-W", "ignore", "-c", code]
+    said = subprocess.run(command, check=True, timeout=120, capture_output=True, text=True)
+    assert said.stdout == "" and "tensorboardX" not in said.stderr and "later" in said.stderr
