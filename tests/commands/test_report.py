@@ -225,7 +225,7 @@ def test_the_worst_sentences() -> None:
 
 
 def test_a_looping_hypothesis_and_a_long_table_are_folded() -> None:
-    """Thirty systems of three seeds, one of them with a hypothesis of 252 tokens: still a page, below a megabyte."""
+    """Forty systems of three seeds, and a hypothesis of 252 tokens in each generation: still below a megabyte."""
     results = [
         stand_in.result(f"system{n}", f"wait-k={n}", bleu=20 + n % 7, dal=2 + n / 4, seed=seed)
         for n in range(40)
