@@ -1,9 +1,9 @@
-"""Data parallel, with real processes: gloo ranks on CPU through the script that examples/README.md gives."""
+"""Data parallel, with real processes: gloo ranks on CPU, also through the script that examples/README.md gives."""
 
 import re
 import shlex
 from pathlib import Path
-from typing import Any, Dict, Iterator, List
+from typing import Any, Callable, Dict, Iterator, List
 
 import pytest
 import torch
@@ -14,6 +14,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from tests.support import fairseq_commands as commands
 from tests.support import tiny_models as tiny
+from tests.support.ranks import train_ranks
 
 RECIPES = ("wmt15_de_en", "wmt14_en_fr")
 SCRIPT = commands.ROOT / "scripts" / "train_cpu_ranks.sh"
@@ -44,15 +45,22 @@ def witnesses(stdout: str, what: str = "parameters") -> Dict[int, Dict[int, str]
     return found
 
 
-@pytest.mark.parametrize("arch", [commands.RNMT, commands.TRANSFORMER])
-def test_two_ranks_agree_with_each_other_and_with_one_process(arch: str, data: Path, tmp_path: Path) -> None:
+def by_script(arguments: List[str], folder: Path) -> str:
+    finished = commands.shell(SCRIPT, 2, *arguments)
+    assert finished.returncode == 0, finished.stderr[-3000:]
+    return finished.stdout
+
+
+@pytest.mark.parametrize("arch, start", [(commands.RNMT, by_script), (commands.TRANSFORMER, train_ranks)])
+def test_two_ranks_agree_with_each_other_and_with_one_process(
+    arch: str, start: Callable[[List[str], Path], str], data: Path, tmp_path: Path
+) -> None:
     """The training is interrupted after two updates and resumed, which tests loading too."""
     seen: Dict[int, Dict[int, str]] = {}
-    for max_update in (2, 4):
-        finished = commands.shell(SCRIPT, 2, *arguments(data, tmp_path / "ranks", max_update, *QUIET, arch=arch))
-        assert finished.returncode == 0, finished.stderr[-3000:]
-        assert "training on 2 devices" in finished.stdout
-        seen.update(witnesses(finished.stdout))
+    for max_update, train in ((2, start), (4, train_ranks)):
+        printed = train(arguments(data, tmp_path / "ranks", max_update, *QUIET, arch=arch), tmp_path)
+        assert "training on 2 devices" in printed
+        seen.update(witnesses(printed))
     assert sorted(seen) == [1, 2, 3, 4]
     for update, ranks in seen.items():
         assert sorted(ranks) == [0, 1] and ranks[0] == ranks[1], f"the ranks differ after update {update}"
@@ -71,10 +79,9 @@ def test_ranks_draw_different_numbers_and_a_resumed_run_the_same(data: Path, tmp
     parts: Dict[int, Dict[int, str]] = {}
     for seen, folder, limits in ((whole, "whole", [3]), (parts, "parts", [1, 3])):
         for max_update in limits:
-            finished = commands.shell(SCRIPT, 2, *arguments(data, tmp_path / folder, max_update, *noisy))
-            assert finished.returncode == 0, finished.stderr[-3000:]
-            seen.update(witnesses(finished.stdout))
-            for update, drawn in witnesses(finished.stdout, "drawn").items():
+            printed = train_ranks(arguments(data, tmp_path / folder, max_update, *noisy), tmp_path)
+            seen.update(witnesses(printed))
+            for update, drawn in witnesses(printed, "drawn").items():
                 assert drawn[0] != drawn[1], f"the ranks drew the same numbers in update {update}"
     assert sorted(whole) == [1, 2, 3] and whole == parts
     assert all(ranks[0] == ranks[1] for ranks in whole.values())

@@ -8,7 +8,6 @@ import io
 import os
 import resource
 import signal
-import socket
 import threading
 import time
 from pathlib import Path
@@ -32,6 +31,7 @@ from tests.reliability.kill_training import UPDATES, Killer
 from tests.support import tiny_models as tiny
 from tests.support.fairseq_commands import RNMT, TRANSFORMER, run, training
 from tests.support.processes import child, kill_me, outcome
+from tests.support.ranks import free_port, rank_options
 from tests.support.tiny_translators import Plain
 from tests.support.verbs import stream
 
@@ -137,12 +137,6 @@ def test_a_copy_that_fails_leaves_the_old_file(tmp_path: Path) -> None:
 # ---- a rank that dies -------------------------------------------------------------------------------------------
 
 
-def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
-
-
 @pytest.mark.parametrize("victim", [0, 1])
 def test_one_of_two_ranks_is_killed(victim: int, plain: Plain, tmp_path: Path) -> None:
     """Without torchrun, which would end the other rank: it must notice by itself."""
@@ -157,9 +151,7 @@ def test_one_of_two_ranks_is_killed(victim: int, plain: Plain, tmp_path: Path) -
                 kill_me()
             step(self, *args, **kwargs)
 
-        ranks = "--ddp-backend legacy_ddp --distributed-backend gloo --distributed-no-spawn --distributed-world-size 2"
-        where = f"--distributed-init-method tcp://127.0.0.1:{port} --distributed-rank {number}"
-        more = ["--disable-validation", "--no-save", *ranks.split(), *where.split()]
+        more = ["--disable-validation", "--no-save", *rank_options(number, port)]
         with mock.patch.object(RNMTAdam, "step", dies):
             run("fairseq-train", *training(plain.bin, tmp_path, *more, max_update=10**6))
 
