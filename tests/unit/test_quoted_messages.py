@@ -24,7 +24,7 @@ def messages() -> Set[str]:
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
                 found.add(node.value)
             elif isinstance(node, ast.JoinedStr):
-                found.add("".join(part.value if isinstance(part, ast.Constant) else VALUE for part in node.values))
+                found.add("".join(str(part.value) if isinstance(part, ast.Constant) else VALUE for part in node.values))
     return found
 
 
