@@ -58,9 +58,12 @@ def _commit_warnings(systems: Sequence[System]) -> List[str]:
 
 
 def _runs(systems: Sequence[System]) -> List[RunFiles]:
-    """The files of each run, preceded by those of runs without a row that others started from."""
+    """The files of each run that names any, preceded by those of runs without a row that others started from."""
     results = [
-        (f"{display_name(system.label)}, seed {result.seed}", result) for system in systems for result in system.results
+        (f"{display_name(system.label)}, seed {result.seed}", result)
+        for system in systems
+        for result in system.results
+        if result.log or result.checkpoint
     ]
     runs = [_files(name, _folder(result), log=result.log, checkpoint=result.checkpoint) for name, result in results]
     folders = {_folder(result): result.warm_start for _, result in results}

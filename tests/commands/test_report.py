@@ -210,6 +210,11 @@ def test_rows_counted_in_different_ways_are_warned_of() -> None:
     assert "cannot be compared" not in build_report(group(results[:1]), [], Choice())
 
 
+def test_rows_that_name_no_files_have_none_listed() -> None:
+    text = build_report(group([stand_in.result(log="", checkpoint="")]), [], Choice())
+    assert "is not here" not in text and "Files and commands" not in text
+
+
 def test_without_logs_there_is_still_a_table() -> None:
     text = build_report(group([stand_in.result(bleu=float("nan"))]), [], Choice())
     assert "the logs that hold them are not here" in text and "–" in text
