@@ -35,11 +35,12 @@ FIGURES = {"bleu": 1, "chrf": 1, "dal": 2, "al": 2}
 SUBSETS = {"test": ("milk", "wait-k"), "valid": ("milk-dev", "wait-k-dev")}  # the two curves by their names
 FROM_SCRATCH = {
     "soft-s1": "soft",
-    "soft-2000-s1": "soft, batches of 2,000",
-    "milk-scratch-s1": "milk-scratch, batches of 2,000",
-    "milk-short-s1": "milk-short",
-    "scaled-s1": "scaled",
-    "literal-s1": "literal",
+    "wait-k-scratch-wait-k=10-s1": "wait-k-scratch, k = 10",
+    "milk-scratch-s1": "milk-scratch",
+    "soft-4000-s1": "soft, batches of 4,000",
+    "milk-short-s1": "milk-short, batches of 4,000",
+    "scaled-s1": "scaled, batches of 4,000",
+    "literal-s1": "literal, batches of 4,000",
 }
 SHOWN = ("MILk", "wait-k")  # the systems whose schedules are drawn
 SENTENCES = (98, 250, 392, 650)

@@ -7,9 +7,10 @@ import contextlib
 import io
 import json
 from pathlib import Path
-from typing import Any, Dict, List, Optional
+from statistics import fmean
+from typing import Any, Dict, List, Optional, Sequence
 
-from examples.recording import Cells, with_interval
+from examples.recording import Cells
 from fairseq_milk import cli
 from fairseq_milk.console.errors import RunError, UserError
 from fairseq_milk.console.files import write_atomically
@@ -23,20 +24,26 @@ MISSING = "–"
 
 
 def precision_table() -> Cells:
-    """Both trainings of each pair and their difference; dashes for what has not been trained."""
-    known = {r.system: r for r in read_results(TABLE)} if TABLE.exists() else {}
+    """Both trainings of each pair, seed by seed, and their difference; dashes for what has not been trained."""
+    results = read_results(TABLE) if TABLE.exists() else []
+    known = {name: [result for result in results if result.system == name] for name in SYSTEMS}
     compared = json.loads(COMPARISONS.read_text(encoding="utf-8")) if COMPARISONS.exists() else {}
-    cells = [["system", "BLEU (95 %)", "DAL (95 %)", "BLEU more (95 %)", "DAL more (95 %)"]]
+    cells = [["system", "BLEU of each seed", "mean", "DAL of each seed", "mean", "BLEU more (95 %)", "DAL more (95 %)"]]
     for exact, rounded in PAIRS.items():
-        cells.append([exact, *_figures(known.get(exact)), "", ""])
-        cells.append([rounded, *_figures(known.get(rounded)), *_differences(compared.get(rounded))])
+        cells.append([exact, *_figures(known[exact]), "", ""])
+        cells.append([rounded, *_figures(known[rounded]), *_differences(compared.get(rounded))])
     return cells
 
 
-def _figures(result: Optional[Result]) -> List[str]:
-    if result is None:
-        return [MISSING] * 2
-    return [with_interval(result, "bleu", 1), with_interval(result, "dal", 2)]
+def _figures(results: Sequence[Result]) -> List[str]:
+    """The figures of each seed, and their means."""
+    if not results:
+        return [MISSING] * 4
+    cells: List[str] = []
+    for column, places in (("bleu", 1), ("dal", 2)):
+        figures = [result.figure(column) for result in results]
+        cells += [", ".join(f"{figure:.{places}f}" for figure in figures), f"{fmean(figures):.{places}f}"]
+    return cells
 
 
 def _differences(comparison: Optional[Dict[str, Any]]) -> List[str]:

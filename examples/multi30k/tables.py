@@ -5,13 +5,18 @@ import math
 from pathlib import Path
 from typing import Dict, Iterable, NamedTuple, Sequence
 
-from examples.recording import Cells, run_name, systems_table
+from examples.recording import Cells, run_name, systems_table, with_interval
 from fairseq_milk.analysis.paper_results import NOISE, PRESERVATION
 from fairseq_milk.scoring.table import Result
 from fairseq_milk.sweep.training_log import statistics
 
 PLANE = ("offline", "soft", "wait-k", "milk", "monotonic", "mocha")  # systems of the first table and the planes
 TEST_SETS = {"test": "2016 Flickr", "test1": "2017 Flickr", "test2": "2017 MSCOCO"}  # by fairseq's names
+FAMILIES = {
+    "LSTM": ("lstm-soft", "lstm-wait-k", "lstm-milk"),
+    "Transformer": ("transformer-soft", "transformer-wait-k", "transformer-milk"),
+}
+MECHANISMS = ("soft", "wait-k", "milk")
 LATER = ("offline", "soft", "wait-k", "milk")  # systems that are decoded on all test sets
 
 
@@ -45,6 +50,7 @@ def all_tables(results: Sequence[Result], validations: Dict[str, Validation]) ->
         "val": val_table(results, validations),
         "noise": noise_table([r for r in results if r.system == "noise"]),
         "mass": mass_table(rows["noise", "noise=4"], rows["unpreserved", ""]),
+        "families": families_table(results, validations),
     }
 
 
@@ -101,3 +107,15 @@ def mass_table(preserved: Result, unpreserved: Result) -> Cells:
         [label, f"{r.bleu:.1f} ({r.bleu_low:.1f}–{r.bleu_high:.1f})", f"{r.dal:.2f}", f"{bleu}", f"{dal}"]
         for label, r, bleu, dal in lines
     ]
+
+
+def families_table(results: Sequence[Result], validations: Dict[str, Validation]) -> Cells:
+    """The systems of both model families with the time that they took; without rows if none has been trained."""
+    cells = [["", "system", "val: bits per subword", "BLEU (95 %)", "DAL (95 %)", "training (s)", "decoding (s)"]]
+    for family, systems in FAMILIES.items():
+        for r in (r for r in results if r.system in systems and r.seed == 1):
+            name = f"{MECHANISMS[systems.index(r.system)]} {r.setting}".rstrip()
+            figures = [with_interval(r, "bleu", 1), with_interval(r, "dal", 2)]
+            seconds = [f"{r.train_seconds:.0f}", f"{r.generate_seconds:.0f}"]
+            cells.append([family, name, f"{validations[run_name(r)].bits:.2f}", *figures, *seconds])
+    return cells

@@ -15,7 +15,7 @@ from fairseq_milk.scoring.table import as_csv, write_results
 def test_every_table_of_results_md_is_that_of_the_recorded_sweep() -> None:
     """If this fails, run `python -m examples.multi30k.record SWEEP`."""
     made = record.tables()
-    assert set(made) == {"test", "later", "beams", "val", "noise", "mass", "precision"}
+    assert set(made) == {"test", "later", "beams", "val", "noise", "mass", "precision", "families"}
     assert fill(record.DOCUMENT, made) == record.DOCUMENT.read_text(encoding="utf-8")
 
 
@@ -90,8 +90,9 @@ def test_the_precisions_are_compared_pair_by_pair(tmp_path: Path, monkeypatch: p
     ]
     (tmp_path / "generate-test.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     pair = [
-        start._replace(system=name, log=str(tmp_path / "generate-test.jsonl"))
+        start._replace(system=name, seed=seed, bleu=start.bleu + seed, log=str(tmp_path / "generate-test.jsonl"))
         for name in ("soft-short", "soft-short-bf16")
+        for seed in (1, 2)
     ]
     (tmp_path / "results.csv").write_text(as_csv([start, *pair], tmp_path))
     monkeypatch.setattr(precision, "TABLE", tmp_path / "precision.csv")
@@ -100,8 +101,9 @@ def test_the_precisions_are_compared_pair_by_pair(tmp_path: Path, monkeypatch: p
     precision.record_pairs(tmp_path)
     made = precision.precision_table()
     assert empty[1:] == [
-        [name, "–", "–", *(["", ""] if name in precision.PAIRS else ["–", "–"])] for name, *_ in empty[1:]
+        [name, *["–"] * 4, *(["", ""] if name in precision.PAIRS else ["–", "–"])] for name, *_ in empty[1:]
     ]
-    assert made[1][1].startswith(f"{start.bleu:.1f} (") and made[1][3:] == ["", ""]
-    assert made[2][3:] == ["+0.00 (+0.00 to +0.00)"] * 2, "the same sentences"
+    assert made[1][1:3] == [f"{start.bleu + 1:.1f}, {start.bleu + 2:.1f}", f"{start.bleu + 1.5:.1f}"]
+    assert made[1][3:] == [f"{start.dal:.2f}, {start.dal:.2f}", f"{start.dal:.2f}", "", ""]
+    assert made[2][5:] == ["+0.00 (+0.00 to +0.00)"] * 2, "the same sentences"
     assert made[3:] == empty[3:]
