@@ -34,6 +34,7 @@ class Scheduler:
         self.waiting = [run for run in self.runs if not run.is_complete()]
         self.active: List[Job] = []
         self.failed: List[Run] = []
+        self.elsewhere: List[Run] = []  # those that another process executes
         self.clock = Clock(jobs)
 
     def run(self, poll: float) -> List[Run]:
@@ -56,9 +57,13 @@ class Scheduler:
         return self.failed + self.waiting  # those that still wait depend on a failed run
 
     def _start_jobs(self) -> None:
+        self.elsewhere = []
         for run in list(self.waiting):
-            held = lock(run) if len(self.active) < self.jobs and is_ready(run) else None
+            if len(self.active) == self.jobs or not is_ready(run):
+                continue
+            held = lock(run)
             if held is None:
+                self.elsewhere.append(run)
                 continue
             self.waiting.remove(run)
             if run.is_complete():  # another process has just done it
@@ -85,8 +90,7 @@ class Scheduler:
         done = f"{len(self.runs) - len(self.waiting) - len(self.active)} of {len(self.runs)} done"
         left = self.clock.seconds_left(self.active, self.waiting)
         said = [job.describe() for job in self.active]
-        if len(self.active) < self.jobs:
-            said += [f"{run.name} is run by another process" for run in self.waiting if is_ready(run)]
+        said += [f"{run.name} is run by another process" for run in self.elsewhere]
         self.line.show([*said, done if left is None else f"{done}, {duration(left)} left"])
 
 

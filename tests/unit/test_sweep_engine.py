@@ -166,6 +166,18 @@ def test_a_warm_start_comes_after_what_it_starts_from(codes: Dict[str, int], tmp
     assert later.settings()["after"]["after"] == {**soft.training(), "checkpoint": "checkpoint_best.pt"}
 
 
+def test_runs_that_wait_for_a_place_are_not_said_to_run_elsewhere(codes: Dict[str, int], tmp_path: Path) -> None:
+    shown: List[str] = []
+
+    class Watcher(Line):
+        def show(self, parts: List[str]) -> None:
+            shown.extend(parts)
+
+    runs = [make_run(tmp_path, system) for system in ("soft", "wait-3", "wait-4")]
+    assert run_all(runs, 1, Watcher(io.StringIO()), poll=0.01) == []
+    assert "2 of 3 done" in shown and not [part for part in shown if "another process" in part]
+
+
 def test_done_is_not_believed_without_settings(tmp_path: Path) -> None:
     run = make_run(tmp_path, "soft")
     run.results.mkdir(parents=True)
