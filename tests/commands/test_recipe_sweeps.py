@@ -114,9 +114,13 @@ def test_multi30k_has_every_system_of_the_paper(tmp_path: Path) -> None:
         ((one,), (other,)) = found.pop(exact), found.pop(rounded)
         assert other.train == {**one.train, "product-precision": "bf16"}, "they differ in the precision alone"
         assert (one.after, other.after) in (("", ""), ("soft-short", "soft-short-bf16"))
-    transformers = [point for name in list(found) if name.startswith("transformer-") for point in found.pop(name)]
-    assert {point.train["arch"] for point in transformers} == {"milk_transformer_small"}
-    assert [point.after for point in transformers] == ["", *["transformer-soft"] * (len(transformers) - 1)]
+    settings = []
+    for family, arch in (("lstm", "milk_rnmt_small"), ("transformer", "milk_transformer_small")):
+        points = [point for name in list(found) if name.startswith(f"{family}-") for point in found.pop(name)]
+        assert {point.train["arch"] for point in points} == {arch}
+        assert [point.after for point in points] == ["", *[f"{family}-soft"] * (len(points) - 1)]
+        settings.append([point.key[len(family) :] for point in points])
+    assert settings[0] == settings[1], "the same systems in both families"
     trained = [point for points in found.values() for point in points if not point.model]
     assert {point.after for point in trained if point.system not in ("offline", "soft")} == {"soft"}
     models = {point.model for point in [*found["wait-k-val"], *found["milk-val"]]}
@@ -135,11 +139,12 @@ def test_europarl_has_both_curves_warm_and_a_pair_from_scratch(tmp_path: Path) -
     found = systems(read("europarl_de_en", tmp_path))
     assert {"offline", "soft", "monotonic", "mocha"} <= set(found)
     assert len(found["milk"]) >= 5 and len(found["wait-k"]) >= 5
-    assert {point.after for point in [*found["milk"], *found["wait-k"]]} == {"soft"}
+    curves, longer = found["milk"] + found["wait-k"], found["milk-long"] + found["wait-k-long"]
+    assert {point.after for point in curves + longer} == {"soft-s1"}
     for option in ("max-update", "lr", "max-tokens"):
-        assert len(set(values(found["milk"] + found["wait-k"], option))) == 1, "both curves have the same training"
-        scratch = found["soft"] + found["milk-scratch"] + found["wait-k-scratch"]
-        assert len(set(values(scratch, option))) == 1
+        pair = found["milk-scratch"] + found["wait-k-scratch"]
+        for points in (curves, longer, pair, pair + found["soft"] if option != "max-update" else pair):
+            assert len(set(values(points, option))) == 1, "what is compared has the same training"
     assert {point.after for point in [*found["milk-scratch"], *found["wait-k-scratch"]]} == {""}
     for system in ("soft", "milk", "wait-k"):
         models = {point.model for point in found[f"{system}-dev"]}
