@@ -1,11 +1,12 @@
 """What recipes share when they keep the results of a sweep in the repository: files, pictures, a table of systems."""
 
+import contextlib
 import csv
 import io
 import json
 import os
 from pathlib import Path
-from typing import Any, Iterable, List, Mapping, Sequence
+from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence
 
 from fairseq_milk import cli
 from fairseq_milk.console.errors import RunError
@@ -47,6 +48,14 @@ def with_interval(result: Result, column: str, places: int) -> str:
 def plot(*words: Any) -> None:
     if cli.main(["plot", *map(str, words)]) != 0:
         raise RunError(f"fairseq-milk plot {' '.join(map(str, words))} failed")
+
+
+def compare(results: Path, first: str, second: str, subset: str) -> Optional[Dict[str, Any]]:
+    """What `fairseq-milk compare --json` says of two systems or curves; None if it refuses."""
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said):
+        code = cli.main(["compare", str(results), first, second, "--subset", subset, "--json"])
+    return None if code else json.loads(said.getvalue())
 
 
 def write_lines(path: Path, lines: Any) -> None:

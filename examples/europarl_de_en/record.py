@@ -8,8 +8,6 @@ were recorded before and are not in this sweep are kept: the points of a curve m
 """
 
 import argparse
-import contextlib
-import io
 import json
 import sys
 from pathlib import Path
@@ -17,8 +15,7 @@ from typing import Any, Dict, Optional, Sequence
 
 from examples.document import fill
 from examples.europarl_de_en import schedules, training_curves
-from examples.recording import Cells, as_csv, merged_results, plot, systems_table, with_interval
-from fairseq_milk import cli
+from examples.recording import Cells, as_csv, compare, merged_results, plot, systems_table, with_interval
 from fairseq_milk.analysis import drawing
 from fairseq_milk.cli.compare import MEAN, difference_cells
 from fairseq_milk.console.exit_codes import exit_code
@@ -52,7 +49,7 @@ def record(sweep: Path, shown: Sequence[str]) -> None:
     points = [point for log in sorted(sweep.glob("*/train.log")) for point in training_curves.read_log(log)]
     runs, before = {point.run for point in points}, training_curves.read_points(TRAINING) if TRAINING.exists() else []
     write_atomically(TRAINING, as_csv([*(point for point in before if point.run not in runs), *points]))
-    compared = {subset: compare(sweep / "results.csv", subset) for subset in SUBSETS}
+    compared = {subset: compare(sweep / "results.csv", *curves, subset) for subset, curves in SUBSETS.items()}
     comparisons = {subset: found for subset, found in compared.items() if found}
     if comparisons or not COMPARISON.exists():
         write_atomically(COMPARISON, json.dumps(comparisons, indent=1, ensure_ascii=False) + "\n")
@@ -62,17 +59,6 @@ def record(sweep: Path, shown: Sequence[str]) -> None:
         schedules.draw(records, sentence, KEPT)
     draw()
     write_atomically(DOCUMENT, fill(DOCUMENT, tables()))
-
-
-def compare(results: Path, subset: str) -> Dict[str, Any]:
-    """What `fairseq-milk compare --json` says of the two curves; empty if they have no lag in common."""
-    said = io.StringIO()
-    words = ["compare", str(results), *SUBSETS[subset], "--subset", subset, "--json"]
-    with contextlib.redirect_stdout(said):
-        if cli.main(words) != 0:
-            return {}
-    found: Dict[str, Any] = json.loads(said.getvalue())
-    return found
 
 
 def draw() -> None:

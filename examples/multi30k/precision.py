@@ -3,15 +3,12 @@
 results/precision.csv has the line of each system, results/precision.json what `fairseq-milk compare` says of each pair.
 """
 
-import contextlib
-import io
 import json
 from pathlib import Path
 from statistics import fmean
 from typing import Any, Dict, List, Optional, Sequence
 
-from examples.recording import Cells
-from fairseq_milk import cli
+from examples.recording import Cells, compare
 from fairseq_milk.console.errors import RunError, UserError
 from fairseq_milk.console.files import write_atomically
 from fairseq_milk.scoring.table import Result, as_csv, read_results
@@ -62,16 +59,8 @@ def record_pairs(sweep: Path) -> None:
         raise UserError(f"{table} has none of {', '.join(SYSTEMS)}")
     known = {result.system for result in results}
     complete = {exact: rounded for exact, rounded in PAIRS.items() if {exact, rounded} <= known}
-    compared = {rounded: compare(table, rounded, exact) for exact, rounded in complete.items()}
+    compared = {rounded: compare(table, rounded, exact, "test") for exact, rounded in complete.items()}
+    if None in compared.values():
+        raise RunError(f"`fairseq-milk compare` failed on {table}")
     write_atomically(TABLE, as_csv(results, sweep))
     write_atomically(COMPARISONS, json.dumps(compared, indent=1) + "\n")
-
-
-def compare(table: Path, first: str, second: str) -> Any:
-    """What `fairseq-milk compare --json` says."""
-    command, said = ["compare", str(table), first, second, "--subset", "test", "--json"], io.StringIO()
-    with contextlib.redirect_stdout(said):
-        code = cli.main(command)
-    if code != 0:
-        raise RunError(f"fairseq-milk {' '.join(command)} failed")
-    return json.loads(said.getvalue())
