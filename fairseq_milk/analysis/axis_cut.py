@@ -18,21 +18,16 @@ class Cut(NamedTuple):
     end: float
     width: float
 
+    @property
+    def removed(self) -> float:
+        return self.end - self.start - self.width
+
     def forward(self, x: Any) -> np.ndarray:
         """The position of a value on the compressed axis."""
-        x = np.asarray(x, dtype=float)
-        inside = self.start + (x - self.start) * self.width / (self.end - self.start)
-        values: np.ndarray = np.where(
-            x <= self.start, x, np.where(x < self.end, inside, x - (self.end - self.start) + self.width)
-        )
-        return values
+        return np.asarray(x) - self.removed * np.clip((np.asarray(x) - self.start) / (self.end - self.start), 0, 1)
 
     def inverse(self, u: Any) -> np.ndarray:
-        u = np.asarray(u, dtype=float)
-        inside = self.start + (u - self.start) * (self.end - self.start) / self.width
-        after = u + (self.end - self.start) - self.width
-        values: np.ndarray = np.where(u <= self.start, u, np.where(u < self.start + self.width, inside, after))
-        return values
+        return np.asarray(u) + self.removed * np.clip((np.asarray(u) - self.start) / self.width, 0, 1)
 
 
 def find_cut(values: Sequence[float]) -> Optional[Cut]:
