@@ -4,7 +4,7 @@ from torch import Tensor
 
 from ..functional import differentiable_average_lagging, expected_delays
 from .energies import changed_energies
-from .finding import FAIL, OK, WARN, Finding, without_head
+from .finding import FAIL, OK, WARN, WITHOUT_HEAD, Finding
 from .subject import Subject
 
 SCALES = (1.0, 10.0, 100.0, 1e6)  # factors of the energies; with the last every stop probability is 0 or 1
@@ -15,7 +15,7 @@ FAR = 1.0  # source tokens between the two schedules of a trained model
 def check_agreement(subject: Subject) -> Finding:
     """mean |g_expected - g_hard| must fall to 0 as the head becomes binary; reports its present value and both DALs."""
     if not subject.learned:
-        return without_head("agreement")
+        return WITHOUT_HEAD
     schedule = subject.schedule(hard=True)
     g_hard = expected_delays(schedule["alpha"])
     g_expected = [scaled_delays(subject, scale) for scale in SCALES]
@@ -33,11 +33,11 @@ def check_agreement(subject: Subject) -> Finding:
     apart = f"expected and hard delays are {gaps[0]:.2f} tokens apart (DAL {dal[0]:.2f} and {dal[1]:.2f})"
     if not gaps[-1] < TOLERANCE:
         sentence = f"{apart} and stay {gaps[-1]:.2f} apart when the head is binary: they are not the same schedule"
-        return Finding("agreement", FAIL, sentence, figures)
+        return Finding(FAIL, sentence, figures)
     if subject.trained and gaps[0] > FAR:
         sentence = f"{apart}: the trained schedule is not the decoded one, raise --noise or train longer"
-        return Finding("agreement", WARN, sentence, figures)
-    return Finding("agreement", OK, f"{apart} and meet as the head becomes binary", figures)
+        return Finding(WARN, sentence, figures)
+    return Finding(OK, f"{apart} and meet as the head becomes binary", figures)
 
 
 def scaled_delays(subject: Subject, scale: float) -> Tensor:

@@ -27,10 +27,10 @@ def check_causality(subject: Subject) -> Finding:
     """Cut every source after a prefix: what depends on the prefix alone must not change."""
     model, pad = subject.model, subject.task.source_dictionary.pad()
     if not (model.decoder.attention.streaming or model.encoder.incremental):
-        return Finding("causality", SKIP, "an offline model: its encoder reads the whole source first")
+        return Finding(SKIP, "an offline model: its encoder reads the whole source first")
     tokens, lengths = right_padded(subject.sample["net_input"]["src_tokens"], pad)
     if int(lengths.max()) < 2:
-        return Finding("causality", SKIP, "every source is a single token: there is nothing to look ahead at")
+        return Finding(SKIP, "every source is a single token: there is nothing to look ahead at")
     whole = outcome(subject, tokens)
     # half of the source, or what is read before the first target token; at least one token is removed
     cut = torch.maximum(lengths // 2, whole.g[:, 0].long()).minimum(lengths - 1).clamp(min=1)
@@ -45,14 +45,14 @@ def check_causality(subject: Subject) -> Finding:
     figures = {**moved, "tokens_cut": int((tokens != prefix).sum()), "outputs_compared": compared}
     if leaks:
         sentence = f"the source that comes later changes earlier {', '.join(leaks)}: the model looks ahead"
-        return Finding("causality", FAIL, sentence, figures)
+        return Finding(FAIL, sentence, figures)
     if compared == 0 and model.decoder.attention.streaming:
         sentence = (
             "the states of the encoder do not depend on what comes later, but outputs could not be compared: nothing "
             "is written before the end of the source"
         )
-        return Finding("causality", WARN, sentence, figures)
-    return Finding("causality", OK, "what comes later in the source changes nothing earlier", figures)
+        return Finding(WARN, sentence, figures)
+    return Finding(OK, "what comes later in the source changes nothing earlier", figures)
 
 
 def outcome(subject: Subject, tokens: Tensor) -> Outcome:

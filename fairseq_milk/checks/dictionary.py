@@ -14,12 +14,12 @@ def check_dictionary(subject: Subject) -> Finding:
     for side in words:
         if rows[side] != words[side]:
             sentence = f"the model has {rows[side]} {side} words and the dictionary {words[side]}"
-            return Finding("dictionary", FAIL, sentence, figures)
+            return Finding(FAIL, sentence, figures)
         if largest[side] >= words[side]:
             sentence = (
                 f"the {side} data have word number {largest[side]} and the dictionary {words[side]} words: they were "
                 "binarised with another dictionary"
             )
-            return Finding("dictionary", FAIL, sentence, figures)
+            return Finding(FAIL, sentence, figures)
     sentence = f"{words['source']} source and {words['target']} target words, in the model and in the data"
-    return Finding("dictionary", OK, sentence, figures)
+    return Finding(OK, sentence, figures)

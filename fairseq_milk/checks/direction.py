@@ -20,19 +20,19 @@ def check_direction(subject: Subject) -> Finding:
     if max(unknown.values()) > FOREIGN:
         swapped = min(unknown.values()) > FOREIGN
         why = "source and target seem to be swapped" if swapped else "the dictionary was made from another text"
-        return Finding("direction", FAIL, f"{shares}: {why}", figures)
+        return Finding(FAIL, f"{shares}: {why}", figures)
     figures["nll"] = both_directions(subject)
     if figures["nll"] and figures["nll"]["swapped"] < figures["nll"]["given"]:
         sentence = (
             "the model predicts the source from the target better than the target from the source "
             f"({figures['nll']['swapped']:.2f} and {figures['nll']['given']:.2f} nats per token): they are swapped"
         )
-        return Finding("direction", FAIL, sentence, figures)
+        return Finding(FAIL, sentence, figures)
     checked = subject.trained or not one_dictionary(subject)
     if not checked:
         shares += "; not checked: with one dictionary for both sides only a trained model can tell them apart"
     status = WARN if max(unknown.values()) > RARE else OK if checked else SKIP
-    return Finding("direction", status, shares, figures)
+    return Finding(status, shares, figures)
 
 
 def unknown_words(subject: Subject, side: str) -> float:

@@ -8,15 +8,10 @@ OK, WARN, FAIL, SKIP = "ok", "warn", "fail", "skip"
 class Finding(NamedTuple):
     """The result of one check: a sentence for the reader and the figures behind it for programs."""
 
-    name: str
     status: str  # OK, WARN, FAIL or SKIP
     sentence: str
     figures: Dict[str, Any] = {}
 
 
-def without_head(name: str) -> Finding:
-    return Finding(name, SKIP, "this attention has no learned head: its schedule is fixed")
-
-
-def untrained(name: str) -> Finding:
-    return Finding(name, SKIP, "the model is not trained yet: check the first checkpoint")
+WITHOUT_HEAD = Finding(SKIP, "this attention has no learned head: its schedule is fixed")
+UNTRAINED = Finding(SKIP, "the model is not trained yet: check the first checkpoint")

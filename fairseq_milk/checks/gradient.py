@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from ..functional import differentiable_average_lagging, expected_delays
-from .finding import FAIL, OK, WARN, Finding, without_head
+from .finding import FAIL, OK, WARN, WITHOUT_HEAD, Finding
 from .likelihood import nll_per_token
 from .subject import Subject
 
@@ -20,7 +20,7 @@ def check_gradient(subject: Subject) -> Finding:
     data has small gradients everywhere; the limit is then lowered in proportion.
     """
     if not subject.learned:
-        return without_head("gradient")
+        return WITHOUT_HEAD
     terms: Dict[str, Callable[[Subject], Tensor]] = {"likelihood": nll_per_token, "latency": expected_dal}
     head = parameters_of_heads(subject.heads)
     norms = {term: gradient_norms(subject, loss, head) for term, loss in terms.items()}
@@ -33,13 +33,12 @@ def check_gradient(subject: Subject) -> Finding:
             sentence = f"the {term} gives these parameters of the head no usable gradient: {values} (norm)"
             if any(0 < norm[name] < floor for name in bad):
                 sentence += f"; below Adam's epsilon ({floor:.1g}) they do not change: raise --energy-bias or --noise"
-            return Finding("gradient", FAIL, sentence, norms)
-    total = {term: total_norm(norm.values()) for term, norm in norms.items()}
-    sentence = f"the head learns from the likelihood (norm {total['likelihood']:.2g}) and the latency"
-    sentence += f" ({total['latency']:.2g})"
+            return Finding(FAIL, sentence, norms)
+    likelihood, latency = (total_norm(norm.values()) for norm in norms.values())
+    sentence = f"the head learns from the likelihood (norm {likelihood:.2g}) and the latency ({latency:.2g})"
     if subject.latency_weight == 0:
-        return Finding("gradient", WARN, f"{sentence}, but with --latency-weight 0 nothing reduces the latency", norms)
-    return Finding("gradient", OK, sentence, norms)
+        return Finding(WARN, f"{sentence}, but with --latency-weight 0 nothing reduces the latency", norms)
+    return Finding(OK, sentence, norms)
 
 
 def parameters_of_heads(heads: List[Any]) -> Dict[str, Tensor]:

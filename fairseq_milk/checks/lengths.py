@@ -21,9 +21,8 @@ def check_lengths(subject: Subject) -> Finding:
             f"--max-target-positions {limits['target']} and left out (the longest: {longest['source']} and "
             f"{longest['target']} tokens)"
         )
-        return Finding("lengths", FAIL if left_out > TOO_MANY else WARN, sentence, figures)
+        return Finding(FAIL if left_out > TOO_MANY else WARN, sentence, figures)
     if empty.any():
-        sentence = f"{int(empty.sum())} of {len(empty)} sentence pairs have an empty side"
-        return Finding("lengths", WARN, sentence, figures)
+        return Finding(WARN, f"{int(empty.sum())} of {len(empty)} sentence pairs have an empty side", figures)
     sentence = f"no sentence is left out: at most {longest['source']} source and {longest['target']} target tokens"
-    return Finding("lengths", OK, sentence, figures)
+    return Finding(OK, sentence, figures)

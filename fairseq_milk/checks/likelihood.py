@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from ..functional.output_loss import label_smoothed_nll
-from .finding import FAIL, OK, WARN, Finding, untrained
+from .finding import FAIL, OK, UNTRAINED, WARN, Finding
 from .subject import Subject
 
 CLEARLY = 0.1  # share by which the right source must lower the NLL; with a permuted dictionary up to 0.05 was seen
@@ -21,7 +21,7 @@ def check_likelihood(subject: Subject) -> Finding:
     still be better than the frequencies.
     """
     if not subject.trained:
-        return untrained("likelihood")
+        return UNTRAINED
     with torch.no_grad():
         nll, unrelated = float(nll_per_token(subject)), nll_of_other_sources(subject)
     frequencies = Counter(token for pair in subject.lines for token in pair["target"].tolist())
@@ -33,20 +33,18 @@ def check_likelihood(subject: Subject) -> Finding:
             f"{cost}, more than words drawn at random ({ignorance:.2f}): these are not the dictionaries or the data "
             "that it was trained with"
         )
-        return Finding("likelihood", FAIL, sentence, figures)
+        return Finding(FAIL, sentence, figures)
     if nll > guess:
         sentence = f"{cost}, more than words drawn by their frequency ({guess:.2f}): it has learned little so far"
-        return Finding("likelihood", WARN, sentence, figures)
+        return Finding(WARN, sentence, figures)
     if unrelated is not None and not nll < (1 - CLEARLY) * unrelated:
         sentence = (
             f"{cost}, and {unrelated:.2f} with the sources of other sentences: this is not its source dictionary, or "
             "it has not learned to read the source"
         )
-        return Finding("likelihood", FAIL, sentence, figures)
-    sentence = f"{cost}, words drawn by their frequency would cost {guess:.2f}"
-    if unrelated is not None:
-        sentence += f", other sources {unrelated:.2f}"
-    return Finding("likelihood", OK, sentence, figures)
+        return Finding(FAIL, sentence, figures)
+    others = "" if unrelated is None else f", other sources {unrelated:.2f}"
+    return Finding(OK, f"{cost}, words drawn by their frequency would cost {guess:.2f}{others}", figures)
 
 
 def nll_of_other_sources(subject: Subject) -> Optional[float]:

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from ..functional import expected_alignment
 from .energies import by_schedule, changed_energies
-from .finding import FAIL, OK, WARN, Finding, without_head
+from .finding import FAIL, OK, WARN, WITHOUT_HEAD, Finding
 from .subject import Subject
 
 TOLERANCE = 0.01  # probability that a row may lose
@@ -21,7 +21,7 @@ def check_mass(subject: Subject) -> Finding:
     replicating published results, is checked in the same way.
     """
     if not subject.learned:
-        return without_head("mass")
+        return WITHOUT_HEAD
     stop: Any = subject.attention.stop
     alpha, src_lengths, energies = noisy_schedule(subject)
     lost = (1 - alpha.sum(-1)).abs().amax(1)[subject.written]
@@ -41,15 +41,15 @@ def check_mass(subject: Subject) -> Finding:
             f"put it{'' if few else ', so the latency is computed from wrong delays'}: use the exact alignment (no "
             "--published-alignment)"
         )
-        return Finding("mass", WARN if few else FAIL, sentence, figures)
+        return Finding(WARN if few else FAIL, sentence, figures)
     if figures["worst_lost"] < TOLERANCE:
         sentence = f"{noise} every row of alpha keeps its probability (at worst {figures['worst_lost']:.1g} is lost)"
-        return Finding("mass", OK, sentence, figures)
+        return Finding(OK, sentence, figures)
     sentence = (
         f"{noise} {figures['lost']:.1%} of the stop probability, {figures['worst_lost']:.1%} of the worst row's, runs "
         "past the end of the source (--unpreserved-mass)"
     )
-    return Finding("mass", WARN, sentence, figures)
+    return Finding(WARN, sentence, figures)
 
 
 @torch.no_grad()

@@ -13,9 +13,7 @@ from .subject import Subject
 def check_padding(subject: Subject) -> Finding:
     """The encoder returns the same states with and without --left-pad-source; targets are padded on the right."""
     if subject.dataset.left_pad_target:
-        return Finding(
-            "padding", FAIL, "--left-pad-target: delays are counted from the first target token, not padding"
-        )
+        return Finding(FAIL, "--left-pad-target: delays are counted from the first target token, not padding")
     sources, pad = [pair["source"] for pair in subject.tried], subject.task.source_dictionary.pad()
     left, right = (subject.model.encoder(collate_tokens(sources, pad, left_pad=side)) for side in (True, False))
     lengths = torch.tensor([len(source) for source in sources])
@@ -24,5 +22,5 @@ def check_padding(subject: Subject) -> Finding:
     figures = {"states": moved, "source": side}
     if not moved < TOLERANCE:
         sentence = f"the states of the encoder depend on the side of the padding (--left-pad-source; here: {side})"
-        return Finding("padding", FAIL, sentence, figures)
-    return Finding("padding", OK, f"sources are padded on the {side}, and the other side would change nothing", figures)
+        return Finding(FAIL, sentence, figures)
+    return Finding(OK, f"sources are padded on the {side}, and the other side would change nothing", figures)

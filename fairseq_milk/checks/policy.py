@@ -5,21 +5,21 @@ import torch
 from ..criterions.collapse import REMEDIES
 from ..functional import expected_delays
 from ..scoring.collapse import HURRYING, WAITING, count_reads
-from .finding import FAIL, OK, Finding, untrained, without_head
+from .finding import FAIL, OK, UNTRAINED, WITHOUT_HEAD, Finding
 from .subject import Subject
 
 
 def check_policy(subject: Subject) -> Finding:
     """Quartiles of the delays of the hard schedule, and the shares that read the whole source or one token."""
     if not subject.learned:
-        return without_head("policy")
+        return WITHOUT_HEAD
     if not subject.trained:
-        return untrained("policy")
+        return UNTRAINED
     schedule, written = subject.schedule(hard=True), subject.written
     g = expected_delays(schedule["alpha"])
     delays = [row[:length] for row, length in zip(g.tolist(), subject.target_lengths.tolist())]
     reads = count_reads((row, length, True) for row, length in zip(delays, schedule["src_lengths"].tolist()))
-    quartiles = [float(q) for q in g[written].quantile(torch.tensor([0.25, 0.5, 0.75], dtype=g.dtype))]
+    quartiles = g[written].quantile(torch.tensor([0.25, 0.5, 0.75], dtype=g.dtype)).tolist()
     figures = {
         "full_reads": reads.full,
         "minimal_reads": reads.minimal,
@@ -28,12 +28,12 @@ def check_policy(subject: Subject) -> Finding:
     }
     if reads.collapse == WAITING:
         sentence = f"the head reads the whole source before {reads.full:.1%} of the target tokens: {REMEDIES['waits']}"
-        return Finding("policy", FAIL, sentence, figures)
+        return Finding(FAIL, sentence, figures)
     if reads.collapse == HURRYING:
         sentence = f"the head writes {reads.minimal:.1%} of the target after one source token: {REMEDIES['hurries']}"
-        return Finding("policy", FAIL, sentence, figures)
+        return Finding(FAIL, sentence, figures)
     sentence = (
         f"delays of {quartiles[0]:.0f}, {quartiles[1]:.0f}, {quartiles[2]:.0f} tokens (quartiles); {reads.full:.0%} of "
         f"the target after the whole source, {reads.minimal:.0%} after one token"
     )
-    return Finding("policy", OK, sentence, figures)
+    return Finding(OK, sentence, figures)

@@ -11,9 +11,9 @@ def check_precision(subject: Subject) -> Finding:
     products: ProductPrecision = output.products
     device = output.weight.device
     if products.wanted is None:
-        return Finding("precision", OK, "matrix products are computed in float32", {"products": "float32"})
+        return Finding(OK, "matrix products are computed in float32", {"products": "float32"})
     if not bfloat16_products(device):
         sentence = f"--product-precision bf16, but this {device.type} has no instructions for bfloat16: float32 is used"
-        return Finding("precision", WARN, sentence, {"products": "float32"})
+        return Finding(WARN, sentence, {"products": "float32"})
     sentence = f"training computes its products in bfloat16 on this {device.type}, decoding in float32 unless asked"
-    return Finding("precision", OK, sentence, {"products": "bfloat16"})
+    return Finding(OK, sentence, {"products": "bfloat16"})

@@ -19,7 +19,7 @@ def check_streaming(subject: Subject) -> Finding:
     Computed in float64, so that the order of summation does not decide between close candidates.
     """
     if not subject.model.encoder.incremental:
-        return Finding("streaming", SKIP, "an offline model: its encoder needs the whole source")
+        return Finding(SKIP, "an offline model: its encoder needs the whole source")
     model, dataset, pairs = copy.deepcopy(subject.model).double(), subject.dataset, subject.tried[:SENTENCES]
     batch = dataset.collater(pairs)
     hypotheses = translate(model, batch["net_input"]["src_tokens"], OPTIONS)
@@ -28,8 +28,8 @@ def check_streaming(subject: Subject) -> Finding:
     figures = {"sentences": len(pairs), "different": different}
     if different:
         sentence = f"{len(different)} of {len(pairs)} sentences differ between a batch and a stream (ids: {different})"
-        return Finding("streaming", FAIL, sentence, figures)
-    return Finding("streaming", OK, f"{len(pairs)} sentences: a stream gives the tokens and delays of a batch", figures)
+        return Finding(FAIL, sentence, figures)
+    return Finding(OK, f"{len(pairs)} sentences: a stream gives the tokens and delays of a batch", figures)
 
 
 def streamed(model: Any, source: Sequence[int]) -> Written:

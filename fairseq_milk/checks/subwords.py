@@ -15,17 +15,16 @@ def check_subwords(subject: Subject) -> Finding:
     source, target = markers["source"], markers["target"]
     if source and target:
         if source != target:
-            sentence = f"the source marks its subwords with {source}, the target with {target}"
-            return Finding("subwords", WARN, sentence, markers)
-        return Finding("subwords", OK, f"subwords are marked with {source} on both sides", markers)
+            return Finding(WARN, f"the source marks its subwords with {source}, the target with {target}", markers)
+        return Finding(OK, f"subwords are marked with {source} on both sides", markers)
     if source or target:
         without = "target" if source else "source"
         sentence = f"one side has subwords ({source or target}), the {without} side has none: has its marker been lost?"
-        return Finding("subwords", FAIL, sentence, markers)
+        return Finding(FAIL, sentence, markers)
     if has_codes(subject.data):
         sentence = f"there are BPE codes in {subject.data}, but no token of the data is marked as a subword (@@)"
-        return Finding("subwords", FAIL, sentence, markers)
-    return Finding("subwords", OK, "no subword markers: every token is a word", markers)
+        return Finding(FAIL, sentence, markers)
+    return Finding(OK, "no subword markers: every token is a word", markers)
 
 
 def marker(subject: Subject, side: str) -> Optional[str]:

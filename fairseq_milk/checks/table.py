@@ -1,6 +1,6 @@
 """All checks of a checkpoint, or of a training before it starts, by their name in the report."""
 
-from typing import Callable, Dict, Iterator
+from typing import Callable, Dict, Iterator, Tuple
 
 from ..console.errors import first_line
 from .agreement import check_agreement
@@ -36,11 +36,11 @@ CHECKS: Dict[str, Callable[[Subject], Finding]] = {
 }
 
 
-def run_checks(subject: Subject) -> Iterator[Finding]:
-    """The findings of all checks, one after the other.  A check that raises has failed."""
+def run_checks(subject: Subject) -> Iterator[Tuple[str, Finding]]:
+    """The names and findings of all checks, one after the other.  A check that raises has failed."""
     for name, check in CHECKS.items():
         try:
             finding = check(subject)
         except Exception as error:
-            finding = Finding(name, FAIL, f"the check could not be made: {type(error).__name__}: {first_line(error)}")
-        yield finding
+            finding = Finding(FAIL, f"the check could not be made: {type(error).__name__}: {first_line(error)}")
+        yield name, finding

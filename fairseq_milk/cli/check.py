@@ -6,7 +6,7 @@ import math
 import os
 import time
 from collections import Counter
-from typing import TYPE_CHECKING, Any, Iterator, List
+from typing import TYPE_CHECKING, Any, Dict, Iterator, Tuple
 
 from ..checks.finding import FAIL, OK, SKIP, WARN, Finding
 from ..console.errors import UserError, printable, reason
@@ -38,38 +38,39 @@ def run(args: argparse.Namespace) -> int:
     check_call(args)
     only_warnings()
     begun = time.perf_counter()
-    findings: List[Finding] = []
-    for finding in found(args):
-        findings.append(finding)
+    findings: Dict[str, Finding] = {}
+    for name, finding in found(args):
+        findings[name] = finding
         if not args.json:
-            print(f"{finding.status.upper():<6}{finding.name:<12}{printable(finding.sentence)}", flush=True)
-    failed = any(finding.status == FAIL for finding in findings)
+            print(f"{finding.status.upper():<6}{name:<12}{printable(finding.sentence)}", flush=True)
+    counts = Counter(finding.status for finding in findings.values())
     seconds = time.perf_counter() - begun
     if args.json:
         report = {
-            "passed": not failed,
+            "passed": not counts[FAIL],
             "seconds": round(seconds, 2),
-            "checks": [finding._asdict() for finding in findings],
+            "checks": [{"name": name, **finding._asdict()} for name, finding in findings.items()],
             "version": __version__,
         }
         print(json.dumps(finite(report), indent=2, ensure_ascii=False))
     else:
-        print(f"{summary(findings)} in {seconds:.0f} seconds")
-    return int(failed)
+        summary = ", ".join(f"{counts[status]} {word}" for status, word in WORDS.items() if counts[status])
+        print(f"{summary} in {seconds:.0f} seconds")
+    return int(counts[FAIL] > 0)
 
 
-def found(args: argparse.Namespace) -> Iterator[Finding]:
-    """The findings, one after the other; a single one if loading fails."""
+def found(args: argparse.Namespace) -> Iterator[Tuple[str, Finding]]:
+    """The names and findings of the checks, one after the other; a single one if loading fails."""
     try:
         if args.checkpoint is not None and os.path.isdir(args.checkpoint):
             yield from check_folder(args.checkpoint, args.data)
             return
         subject = load(args)
     except UserError as error:
-        yield Finding("loading", FAIL, str(error))
+        yield "loading", Finding(FAIL, str(error))
     except Exception as error:  # fairseq raises many types
         what = "the training" if args.train is not None else f"{args.checkpoint} with the data of {args.data}"
-        yield Finding("loading", FAIL, f"{what} cannot be loaded: {reason(error)}")
+        yield "loading", Finding(FAIL, f"{what} cannot be loaded: {reason(error)}")
     else:
         from ..checks.table import run_checks
 
@@ -90,11 +91,6 @@ def load(args: argparse.Namespace) -> "Subject":
     if args.train is not None:
         return from_training(args.train)
     return from_checkpoint(args.checkpoint, args.data, args.subset)
-
-
-def summary(findings: List[Finding]) -> str:
-    counts = Counter(finding.status for finding in findings)
-    return ", ".join(f"{counts[status]} {word}" for status, word in WORDS.items() if counts[status])
 
 
 def finite(value: Any) -> Any:

@@ -61,7 +61,7 @@ def sides(subject_: Subject) -> Tuple[Sentences, Sentences]:
 
 
 def findings(subject_: Subject) -> Dict[str, Finding]:
-    return {finding.name: finding for finding in run_checks(subject_)}
+    return dict(run_checks(subject_))
 
 
 def failed(found: Dict[str, Finding]) -> Set[str]:
