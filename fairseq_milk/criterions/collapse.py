@@ -57,7 +57,7 @@ class CollapseAlarm:
             if not present:
                 self.well[name, training] = self.updates
             elif self.updates - self.well.get((name, training), 0) >= self._patience(training):
-                self._say(self._words(name, training))
+                self._say(f"the schedule has collapsed: {self._words(name, training)}")
 
     def _symptoms(self, total: Dict[str, float]) -> Dict[str, bool]:
         tokens, learned = max(total["ntokens"], 1.0), total["learned"] > 0
@@ -83,7 +83,7 @@ class CollapseAlarm:
 
     def _say(self, words: str) -> None:
         if words not in self.said and not (dist.is_available() and dist.is_initialized() and dist.get_rank() > 0):
-            logger.warning("the schedule has collapsed: %s", words)
+            logger.warning(words)
         self.said.add(words)
 
 

@@ -33,7 +33,7 @@ def load(
     if not os.path.exists(path):
         raise UserError(f"there is no {'exported model or ' if data is None else ''}checkpoint {path}")
     if data is None:
-        raise UserError(f"{path} is a checkpoint: give the directory of its data too (data=...)")
+        raise UserError(f"{path} is a checkpoint: give the directory of its data too (--data)")
     from .checkpoint import load_checkpoint  # torch and fairseq
 
     return load_checkpoint(path, os.fspath(data), text or TextOptions(), device)

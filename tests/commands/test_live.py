@@ -127,7 +127,7 @@ def test_latency_without_torch_is_that_of_scoring(delays: List[int], x: int) -> 
 def test_bad_paths_are_reported_in_a_sentence(plain: Plain, tmp_path: Path) -> None:
     for path, data, sentence in [
         (tmp_path / "none", None, "there is no exported model or checkpoint"),
-        (plain.checkpoint, None, "is a checkpoint: give the directory of its data"),
+        (plain.checkpoint, None, r"is a checkpoint: give the directory of its data too \(--data\)"),
     ]:
         with pytest.raises(UserError, match=sentence):
             fairseq_milk.load(path, data)

@@ -342,7 +342,8 @@ def test_nan_is_called_at_once(caplog: pytest.LogCaptureFixture) -> None:
     alarm = CollapseAlarm()
     for _ in range(3):
         alarm.watch(total(**NAN))
-    assert len(caplog.records) == 1 and "not finite" in caplog.text and "rnmt_adam" in caplog.text
+    assert len(caplog.records) == 1 and "rnmt_adam" in caplog.text
+    assert caplog.messages[0].startswith("the loss is not finite")
 
 
 @pytest.mark.parametrize(
