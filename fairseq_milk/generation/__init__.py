@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .batch import Hypothesis, translate
     from .generator import AlignedBeamSearch, SimultaneousGenerator, full_read
-    from .knobs import DecodingKnobs, add_knobs, check_knobs, configure_head, decoding_options
+    from .knobs import DecodingKnobs, check_knobs, configure_head, decoding_options
     from .loading import attention_of, load_model, load_words
     from .schedule import DecodingOptions, TokenSession, Written
     from .session import StreamingSession
@@ -23,7 +23,6 @@ __all__ = [
     "StreamingSession",
     "TokenSession",
     "Written",
-    "add_knobs",
     "attention_of",
     "check_knobs",
     "configure_head",

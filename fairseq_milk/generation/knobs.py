@@ -1,11 +1,9 @@
-"""Decode-time knobs: the same names, defaults and help for `fairseq-generate`, `fairseq-milk stream` and the agent."""
+"""Decode-time knobs of `fairseq-generate`.  `live.knobs` has the same for `fairseq-milk stream` and the agent."""
 
-from argparse import ArgumentParser
 from dataclasses import dataclass, field, fields
 from typing import Any, Optional
 
 from fairseq.dataclass import FairseqDataclass
-from fairseq.dataclass.utils import gen_parser_from_dataclass
 
 from ..attention import THRESHOLD, SimultaneousAttention, having_knob
 from ..console.errors import UserError, check_numbers, require
@@ -27,14 +25,6 @@ class DecodingKnobs(FairseqDataclass):
     no_early_eos: bool = field(
         default=False, metadata={"help": "read on when EOS would be written before the whole source has been read"}
     )
-
-
-def add_knobs(parser: ArgumentParser) -> None:
-    """Add the knobs and the length limit to the parser of a command that is not fairseq's."""
-    gen_parser_from_dataclass(parser, DecodingKnobs())
-    limit, defaults = "EOS at the latest after ax + b target tokens, x being the source tokens read", DecodingOptions()
-    parser.add_argument("--max-len-a", type=float, default=defaults.max_len_a, help=limit)
-    parser.add_argument("--max-len-b", type=int, default=defaults.max_len_b, help=limit)
 
 
 def check_knobs(knobs: Any) -> None:

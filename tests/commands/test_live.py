@@ -148,14 +148,17 @@ def test_a_vocabulary_is_fairseqs_dictionary(plain: Plain) -> None:
 def test_the_options_of_the_live_commands_are_those_of_generate() -> None:
     from argparse import ArgumentParser
 
-    from fairseq_milk.generation import add_knobs
+    from fairseq.dataclass.utils import gen_parser_from_dataclass
+
+    from fairseq_milk.generation import DecodingKnobs, DecodingOptions
 
     ours, fairseqs = ArgumentParser(), ArgumentParser()
     stream_verb.add_arguments(ours)
-    add_knobs(fairseqs)
+    gen_parser_from_dataclass(fairseqs, DecodingKnobs())
     options = {option for action in ours._actions for option in action.option_strings}
     assert {option for action in fairseqs._actions for option in action.option_strings} <= options
-    values = vars(fairseqs.parse_args([]))
+    assert {"--max-len-a", "--max-len-b"} <= options
+    values = {**DecodingOptions()._asdict(), **vars(fairseqs.parse_args([]))}
     names = {"threshold": "head_threshold", "max_writes": "max_consecutive_writes"}
     for knob in (THRESHOLD, *SHARED):
         if knob.name != "early_eos":
