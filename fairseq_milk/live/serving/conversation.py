@@ -46,12 +46,6 @@ class Part:
         return Step(begin, finish)
 
 
-class Sentence:
-    def __init__(self, parts: Sequence[Part]) -> None:
-        self.parts = parts
-        self.words = 0
-
-
 class Conversation:
     """Reads a message, answers it, and reads the next, so that a client cannot send faster than it is answered.
 
@@ -60,7 +54,8 @@ class Conversation:
 
     def __init__(self, socket: WebSocket, models: Mapping[str, Translator], limits: Limits, rounds: Rounds) -> None:
         self.socket, self.models, self.limits, self.rounds = socket, models, limits, rounds
-        self.sentence: Optional[Sentence] = None
+        self.parts: Sequence[Part] = ()  # of the sentence under way
+        self.words = 0  # that it has so far
 
     async def run(self) -> None:
         """Answer messages until the client disconnects, or has been idle for too long."""
@@ -73,7 +68,7 @@ class Conversation:
             try:
                 await self._answer(messages.parse(text, self.models, self.limits))
             except messages.RefusedError as refused:
-                self.sentence = None
+                self.parts = ()
                 await self.send(messages.error(str(refused)))
                 await asyncio.sleep(PAUSE)
 
@@ -93,28 +88,28 @@ class Conversation:
 
     async def _answer(self, message: Union[messages.Begin, messages.Push, messages.End]) -> None:
         if isinstance(message, messages.Begin):
-            names = message.models
-            parts = [Part(message.sentence, name, self.models[name], message.knobs[name]) for name in names]
-            self.sentence = Sentence(parts)
+            number, knobs = message.sentence, message.knobs
+            self.parts = [Part(number, name, self.models[name], knobs[name]) for name in message.models]
+            self.words = 0
             return
-        if self.sentence is None:
+        if not self.parts:
             raise messages.RefusedError("there is no sentence: send 'begin' first")
         if isinstance(message, messages.End):
-            await self._step(self.sentence, None)
-            self.sentence = None
+            await self._step(None)
+            self.parts = ()
             return
         for word in message.words:
-            if self.sentence.words >= self.limits.words:
+            if self.words >= self.limits.words:
                 raise messages.RefusedError(f"a sentence may have at most {self.limits.words} words")
-            await self._step(self.sentence, word)
-            self.sentence.words += 1
+            await self._step(word)
+            self.words += 1
 
-    async def _step(self, sentence: Sentence, word: Optional[str]) -> None:
+    async def _step(self, word: Optional[str]) -> None:
         """Process one word, or the end, with all models in parallel; each answer is sent as soon as it is ready.
 
         A failure is logged and becomes a RefusedError; other sessions are not affected.
         """
-        steps = [asyncio.wrap_future(self.rounds.submit(part.step(word))) for part in sentence.parts]
+        steps = [asyncio.wrap_future(self.rounds.submit(part.step(word))) for part in self.parts]
         try:
             for step in asyncio.as_completed(steps) if len(steps) > 1 else steps:
                 await self.send(await step)
