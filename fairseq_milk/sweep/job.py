@@ -135,8 +135,7 @@ def clear(run: Run) -> None:
     if not same:
         stale += ["settings.json", "clock.json", "train.log"]
     for name in stale:
-        if (folder / name).exists():
-            (folder / name).unlink()
+        (folder / name).unlink(missing_ok=True)
     discarded = folder / "discarded"
     for path in [run.results] + ([] if same else [run.checkpoints]):
         shutil.rmtree(discarded, ignore_errors=True)
@@ -151,7 +150,7 @@ def mend_checkpoints(folder: Path) -> None:
 
     Only --write-checkpoints-asynchronously can truncate a checkpoint: the plugin leaves these writes to fairseq.
     """
-    sound = {path.name: _is_sound(path) for path in folder.glob("*.pt")} if folder.is_dir() else {}
+    sound = {path.name: _is_sound(path) for path in folder.glob("*.pt")}
     for name in [name for name, whole in sound.items() if not whole]:
         (folder / name).unlink()
     numbered = [name for name, whole in sound.items() if whole and NUMBERED.fullmatch(name)]

@@ -125,7 +125,7 @@ class Run:
 
     def other_training(self) -> str:
         """How the model in the folder was trained differently; empty if it was not, or there is none."""
-        if not self.checkpoints.is_dir() or not any(self.checkpoints.glob("*.pt")):
+        if not any(self.checkpoints.glob("*.pt")):
             return ""
         found, wanted = training_part(read_json(self.folder / "settings.json")), self.training()
         if not found:
