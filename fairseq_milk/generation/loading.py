@@ -11,7 +11,7 @@ from ..attention import SimultaneousAttention
 from ..console.errors import UserError
 from ..console.files import require_text
 from ..host.registration import register
-from ..text.encoders import Encoder, Moses, SentencePiece, SubwordNmt, Tokenizer
+from ..text.encoders import Encoder, SentencePiece, SubwordNmt, Tokenizer
 from ..text.subwords import BPE, SENTENCEPIECE, find_marker
 from ..text.words import SourceWords, TargetText
 
@@ -108,8 +108,3 @@ def build_bpe(codes: str) -> SubwordNmt:
         raise UserError(f"there is no file of BPE codes {codes}")
     require_text(codes, "the file of BPE codes")
     return SubwordNmt(Path(codes).read_text(encoding="utf-8"), codes)
-
-
-def build_moses(task: Any, no_dash_splits: bool = False, no_escape: bool = False) -> Moses:
-    """The Moses tokeniser for the languages of the task."""
-    return Moses(task.cfg.source_lang, task.cfg.target_lang, no_dash_splits, no_escape)

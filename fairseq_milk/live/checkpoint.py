@@ -1,13 +1,14 @@
 """Live translation with a checkpoint; needs torch and fairseq."""
 
 import threading
-from typing import TYPE_CHECKING, Any, Dict, List, Optional
+from typing import TYPE_CHECKING, Any, Dict, List
 
 from ..attention import name_of
-from ..console.errors import UserError
-from ..generation.loading import build_moses, load_model, load_words
+from ..console.errors import UserError, first_line
+from ..generation.loading import load_model, load_words
 from ..generation.schedule import Written
 from ..generation.session import StreamingSession
+from ..text.encoders import Moses
 from .knobs import Knob, Settings, knobs_of
 from .translator import Languages, Translator
 
@@ -51,9 +52,8 @@ def load_checkpoint(checkpoint: str, data: str, text: "TextOptions", device: str
         raise UserError(f"{checkpoint} has a bidirectional encoder, which needs the whole source: it cannot stream")
     model = to_device(model, device)
     languages = Languages(task.cfg.source_lang, task.cfg.target_lang)
-    moses: Optional[Any] = None
-    if text.tokenizer is not None:
-        moses = build_moses(task, text.moses_no_dash_splits, text.moses_no_escape)
+    options = text.moses_no_dash_splits, text.moses_no_escape
+    moses = None if text.tokenizer is None else Moses(*languages, *options)
     source, target = load_words(task, data, text.bpe_codes, moses, text.sentencepiece_model)
     return Translator(CheckpointModel(model, describe(model, languages)), source, target, languages)
 
@@ -62,8 +62,7 @@ def to_device(model: Any, device: str) -> Any:
     try:
         return model.to(device)
     except (RuntimeError, AssertionError) as error:
-        reason = (str(error).splitlines() or [""])[0]
-        raise UserError(f"the model cannot run on --device {device}: {reason}") from error
+        raise UserError(f"the model cannot run on --device {device}: {first_line(error)}") from error
 
 
 def describe(model: Any, languages: Languages) -> str:

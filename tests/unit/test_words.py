@@ -10,15 +10,15 @@ from fairseq.data import Dictionary
 
 from fairseq_milk.console.errors import UserError
 from fairseq_milk.generation import StreamingSession, load_words
-from fairseq_milk.generation.loading import build_bpe, build_moses, find_codes
+from fairseq_milk.generation.loading import build_bpe, find_codes
 from fairseq_milk.live import Piece, Session
-from fairseq_milk.text.encoders import BoundedCache, SentencePiece
+from fairseq_milk.text.encoders import BoundedCache, Moses, SentencePiece
 from fairseq_milk.text.words import SourceWords, TargetText
 from tests.support.piece_models import TEXT, pieces
 from tests.support.stand_in_translators import stand_in
 from tests.support.tiny_models import model as tiny_model
 
-MOSES = build_moses(SimpleNamespace(cfg=SimpleNamespace(source_lang="en", target_lang="en")))
+MOSES = Moses("en", "en")
 
 
 def dictionary(*symbols: str) -> Dictionary:
