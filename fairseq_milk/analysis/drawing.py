@@ -103,21 +103,17 @@ def _say_missing(figure: Figure, paths: Sequence[Path]) -> None:
 # ---- files ----------------------------------------------------------------------------------------------------------
 
 
-def style() -> Dict[str, Any]:
-    """Settings for matplotlib.rc_context, for drawing and saving."""
-    return {
+@contextmanager
+def house_style() -> Iterator[None]:
+    """For drawing and saving; without matplotlib's warnings about missing letters, for which `save` has a sentence."""
+    settings: Dict[str, Any] = {
         "font.family": [*installed_fonts(), "sans-serif"],  # the last is for viewers of an SVG that have none of them
         "font.sans-serif": ["DejaVu Sans"],
         "text.usetex": False,  # a token with a backslash is not a command
         "svg.fonttype": "none",  # text is kept as text: it can be searched, and is drawn with the fonts of the viewer
         "svg.hashsalt": "fairseq_milk",  # makes files reproducible
     }
-
-
-@contextmanager
-def house_style() -> Iterator[None]:
-    """`style`, without matplotlib's warnings about missing letters, which `save` replaces by one sentence."""
-    with matplotlib.rc_context(style()), warnings.catch_warnings():
+    with matplotlib.rc_context(settings), warnings.catch_warnings():
         for message in ("Glyph .* missing from", "Matplotlib currently does not support"):
             warnings.filterwarnings("ignore", message=message, category=UserWarning)
         yield

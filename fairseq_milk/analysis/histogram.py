@@ -3,12 +3,11 @@
 import math
 from typing import Any, Mapping
 
-import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
 
 from .arrays import Integers, as_lists
-from .drawing import literal, style
+from .drawing import house_style, literal
 from .looks import display_name, style_of
 
 WIDTH = 0.8  # of a bar, in tokens
@@ -24,7 +23,7 @@ def delay_histogram(delays: Mapping[str, Integers], title: str = "") -> Figure:
     if not delays:
         raise ValueError("there is nothing to draw")
     shares = {name: delay_shares(values) for name, values in delays.items()}
-    with matplotlib.rc_context(style()):
+    with house_style():
         figure = Figure(figsize=(6.4, 0.9 + 1.5 * len(shares)), layout="constrained")
         rows: Any = figure.subplots(len(shares), 1, squeeze=False, sharex=True, sharey=True)
         for axes, (name, (colour, _)) in zip(rows[:, 0], style_of(shares).items()):

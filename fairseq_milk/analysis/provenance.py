@@ -80,5 +80,5 @@ def _folder(result: Result) -> Path:
 def _files(name: str, folder: Path, **files: str) -> RunFiles:
     """The files of a run, with the commands that a sweep has written to its folder."""
     script = folder / COMMANDS
-    text = script.read_text(encoding="utf-8", errors="replace") if script.is_file() else None
-    return RunFiles(name, files, script, None if text is None else text.splitlines())
+    commands = script.read_text(encoding="utf-8", errors="replace").splitlines() if script.is_file() else None
+    return RunFiles(name, files, script, commands)

@@ -43,7 +43,8 @@ class System(NamedTuple):
     @property
     def point(self) -> str:
         """The short setting, for example λ=0.1."""
-        return ",".join(LETTERS.get(name, name) + rest for name, rest in map(_option, self.setting.split(",")))
+        options = (option.partition("=") for option in self.setting.split(","))
+        return ",".join(LETTERS.get(name, name) + equals + value for name, equals, value in options)
 
     def mean(self, measure: str) -> float:
         """The mean over the seeds.  measure: a column of the table."""
@@ -192,12 +193,6 @@ def _name_and_path(text: str) -> Tuple[str, str]:
             if os.path.exists(text[equals.end() :]):
                 return text[: equals.start()], text[equals.end() :]
     return "", text
-
-
-def _option(text: str) -> Tuple[str, str]:
-    """Split an option into its name and =value."""
-    name, equals, value = text.partition("=")
-    return name, equals + value
 
 
 def _is_table(path: str) -> bool:
