@@ -1,13 +1,14 @@
 """Does decoding in batches give the same result as streaming?"""
 
 import copy
-from typing import Any, List, Sequence, Tuple
+from typing import Any, Dict, List, Sequence, Tuple
 
-from ..generation import DecodingOptions, StreamingSession, translate
+from ..generation import DecodingOptions, StreamingSession, TokenSession, translate
 from .finding import FAIL, OK, SKIP, Finding
 from .subject import Subject
 
 SENTENCES = 8
+BATCH = 32
 OPTIONS = DecodingOptions(max_len_a=1.0, max_len_b=10)  # an untrained model may never write EOS
 
 Written = Tuple[List[int], List[int]]  # tokens and delays
@@ -20,11 +21,10 @@ def check_streaming(subject: Subject) -> Finding:
     """
     if not subject.model.encoder.incremental:
         return Finding(SKIP, "an offline model: its encoder needs the whole source")
-    model, dataset, pairs = copy.deepcopy(subject.model).double(), subject.dataset, subject.tried[:SENTENCES]
-    batch = dataset.collater(pairs)
-    hypotheses = translate(model, batch["net_input"]["src_tokens"], OPTIONS)
-    in_batch = dict(zip(batch["id"].tolist(), ((h.tokens, h.delays) for h in hypotheses)))
-    different = [pair["id"] for pair in pairs if streamed(model, pair["source"].tolist()) != in_batch[pair["id"]]]
+    model, pairs = copy.deepcopy(subject.model).double(), subject.tried[:SENTENCES]
+    batched = decoded(model, subject.dataset, pairs, OPTIONS)
+    stream = [streamed(StreamingSession(model, OPTIONS), pair["source"].tolist()) for pair in pairs]
+    different = [pair["id"] for pair, one, other in zip(pairs, batched, stream) if one != other]
     figures = {"sentences": len(pairs), "different": different}
     if different:
         sentence = f"{len(different)} of {len(pairs)} sentences differ between a batch and a stream (ids: {different})"
@@ -32,7 +32,17 @@ def check_streaming(subject: Subject) -> Finding:
     return Finding(OK, f"{len(pairs)} sentences: a stream gives the tokens and delays of a batch", figures)
 
 
-def streamed(model: Any, source: Sequence[int]) -> Written:
-    session = StreamingSession(model, OPTIONS)
+def decoded(model: Any, dataset: Any, pairs: Sequence[Any], options: DecodingOptions) -> List[Written]:
+    """What is written for sentence pairs of the data set, in their order, when they are decoded in batches."""
+    found: Dict[int, Written] = {}
+    for start in range(0, len(pairs), BATCH):
+        batch = dataset.collater(pairs[start : start + BATCH])
+        hypotheses = translate(model, batch["net_input"]["src_tokens"], options)
+        found.update(zip(batch["id"].tolist(), ((one.tokens, one.delays) for one in hypotheses)))
+    return [found[int(pair["id"])] for pair in pairs]
+
+
+def streamed(session: TokenSession, source: Sequence[int]) -> Written:
+    """What a new session writes if it is fed token by token."""
     written = [step for token in source for step in session.push(token)]
     return [step.token for step in written], [step.delay for step in written]

@@ -1,15 +1,15 @@
 """Compares an exported model with its checkpoint."""
 
 import copy
-from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, List, NamedTuple, Optional, Sequence, Tuple
 
-from ..generation import translate
-from ..generation.schedule import DecodingOptions, TokenSession
+from ..checks.streaming import decoded, streamed
+from ..checks.subject import spread
+from ..generation.schedule import DecodingOptions
 from ..generation.session import StreamingSession
 from ..text.subwords import find_marker, join_words
 from .translator import Translator
 
-BATCH = 32  # sentences per batch of the checkpoint
 OPTIONS = DecodingOptions(max_len_a=2.0, max_len_b=20)  # ends translations that do not end by themselves
 
 
@@ -35,14 +35,13 @@ def compare(translator: Translator, model: Any, task: Any, subset: str, sentence
     """Compare tokens and delays on sentences spread over the data set, and BLEU if there are references."""
     task.load_dataset(subset)
     dataset = task.datasets[subset]
-    count = min(sentences, len(dataset))
-    pairs = [dataset[index * len(dataset) // count] for index in range(count)]
-    sources = [pair["source"] for pair in pairs]
-    wanted = _translations(model, dataset, pairs)
+    pairs = [dataset[index] for index in spread(len(dataset), sentences)]
+    count, sources = len(pairs), [pair["source"].tolist() for pair in pairs]
+    wanted = decoded(model, dataset, pairs, OPTIONS)
     settings = {"max_len_a": OPTIONS.max_len_a, "max_len_b": OPTIONS.max_len_b}
-    found = [_written(translator.token_session(**settings), source.tolist()) for source in sources]
+    found = [streamed(translator.token_session(**settings), source) for source in sources]
     differing = [index for index in range(count) if found[index] != wanted[index]]
-    ties = _ties(model, [(sources[index].tolist(), found[index]) for index in differing])
+    ties = _ties(model, [(sources[index], found[index]) for index in differing])
     different = len(differing) - ties
     if not pairs or pairs[0].get("target") is None:
         return Comparison(count, different, ties=ties)
@@ -54,23 +53,7 @@ def compare(translator: Translator, model: Any, task: Any, subset: str, sentence
 def _ties(model: Any, differing: Sequence[Tuple[List[int], Any]]) -> int:
     """The number of these translations that equal those of the checkpoint in float64."""
     exact = copy.deepcopy(model).double() if differing else model
-    return sum(_written(StreamingSession(exact, OPTIONS), source) == found for source, found in differing)
-
-
-def _translations(model: Any, dataset: Any, pairs: Sequence[Any]) -> List[Any]:
-    """Tokens and delays of the checkpoint, in the order of the pairs."""
-    results: Dict[int, Any] = {}
-    for start in range(0, len(pairs), BATCH):
-        batch = dataset.collater(pairs[start : start + BATCH])
-        hypotheses = translate(model, batch["net_input"]["src_tokens"], OPTIONS)
-        results.update(zip(batch["id"].tolist(), ((one.tokens, one.delays) for one in hypotheses)))
-    return [results[int(pair["id"])] for pair in pairs]
-
-
-def _written(session: TokenSession, source: Sequence[int]) -> Any:
-    """Tokens and delays."""
-    written = [one for token in source for one in session.push(token)]
-    return [one.token for one in written], [one.delay for one in written]
+    return sum(streamed(StreamingSession(exact, OPTIONS), source) == found for source, found in differing)
 
 
 def _text(task: Any, tokens: Sequence[int]) -> str:
