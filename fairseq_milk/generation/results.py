@@ -2,6 +2,7 @@
 
 import json
 import os
+from pathlib import Path
 from typing import Any, Dict, List, Optional
 
 from ..console.files import write_atomically
@@ -59,7 +60,4 @@ def _latency(score: Score) -> Optional[Dict[str, Any]]:
 def remove_old(folder: str, subset: str) -> None:
     """Remove the files of an earlier generation, so that they are not mistaken for those of one that failed."""
     for ending in ("jsonl", "json"):
-        try:
-            os.remove(os.path.join(folder, f"generate-{subset}.{ending}"))
-        except FileNotFoundError:
-            pass
+        Path(folder, f"generate-{subset}.{ending}").unlink(missing_ok=True)

@@ -2,12 +2,12 @@
 
 import argparse
 import collections
-import contextlib
 import logging
 import math
 import typing
+from contextlib import nullcontext
 from numbers import Real
-from typing import Any, Dict, Iterator, List
+from typing import Any, ContextManager, Dict, List
 
 import numpy as np
 import omegaconf
@@ -48,14 +48,10 @@ EXCHANGED: List[Any] = [
 ]
 
 
-@contextlib.contextmanager
-def ranks_exchange_state() -> Iterator[None]:
+def ranks_exchange_state() -> ContextManager[None]:
     """During the block ranks may load the state that another rank of this training has read."""
-    if not hasattr(torch.serialization, "safe_globals"):
-        yield
-        return
-    with torch.serialization.safe_globals(EXCHANGED):
-        yield
+    safe_globals: Any = getattr(torch.serialization, "safe_globals", None)  # of torch 2.5
+    return nullcontext() if safe_globals is None else safe_globals(EXCHANGED)
 
 
 # ---- the state ------------------------------------------------------------------------------------------------------

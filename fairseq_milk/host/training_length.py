@@ -20,17 +20,17 @@ def length_of_run(task: Any, batches: int = 0) -> int:
 
     0 if it is not known.  batches: the number per epoch and rank; 0 before the training data has been loaded.
     """
-    limits = [_option(task, "max_update", 0), _updates_of_epochs(task, batches)]
+    limits = [option(task, "max_update", 0), _updates_of_epochs(task, batches)]
     return min((limit for limit in limits if limit > 0), default=0)
 
 
 def _updates_of_epochs(task: Any, batches: int) -> int:
-    epochs, frequencies = int(_option(task, "max_epoch", 0)), _option(task, "update_freq", [1])
+    epochs, frequencies = int(option(task, "max_epoch", 0)), option(task, "update_freq", [1])
     listed = [math.ceil(batches / max(frequency, 1)) for frequency in frequencies[:epochs]]
     return sum(listed) + listed[-1] * (epochs - len(listed)) if listed else 0
 
 
-def _option(task: Any, name: str, otherwise: Any) -> Any:
+def option(task: Any, name: str, otherwise: Any) -> Any:
     """An option of the command; `otherwise` if it is not given, or if the task is used from Python."""
     try:
         return getattr(task.cfg, name) or otherwise
@@ -38,11 +38,11 @@ def _option(task: Any, name: str, otherwise: Any) -> Any:
         return otherwise
 
 
-def check_threshold(option: str, threshold: float) -> None:
+def check_threshold(name: str, threshold: float) -> None:
     """Raise a UserError unless it is a share or a number of updates."""
     finite = 0 <= threshold < float("inf")
     valid = finite and (threshold < 1 or threshold == int(threshold))
-    require(valid, option, threshold, "must be 0, a share of the training below 1, or a number of updates")
+    require(valid, name, threshold, "must be 0, a share of the training below 1, or a number of updates")
 
 
 def thresholds_in_updates(thresholds: Mapping[str, float], length: int) -> Dict[str, int]:

@@ -7,12 +7,12 @@ from typing import Any, Dict
 from fairseq import utils
 from fairseq.data.data_utils import infer_language_pair
 from fairseq.tasks.translation import TranslationTask
-from omegaconf.errors import OmegaConfBaseException
 
 from ..console.errors import UserError, first_line
 from ..console.files import refuse_endless
 from ..host.data_files import check_data_files
 from ..host.dictionary import QuickDictionary
+from ..host.training_length import option
 
 DICTIONARIES = "dictionaries"  # key in the state of the task, which is saved in checkpoints
 
@@ -42,8 +42,7 @@ class CheckedTranslationTask(TranslationTask):
         return dictionary
 
     def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **kwargs: Any) -> None:
-        languages = {self.cfg.source_lang: self.source_dictionary, self.cfg.target_lang: self.target_dictionary}
-        words = {str(language): len(dictionary) for language, dictionary in languages.items()}
+        words = {language: len(dictionary) for language, dictionary in self._dictionaries().items()}
         try:
             for folder in utils.split_paths(self.cfg.data):
                 check_data_files(folder, split, combine, words)
@@ -86,11 +85,7 @@ class CheckedTranslationTask(TranslationTask):
         return kept
 
     def option(self, name: str, otherwise: str) -> str:
-        """The value of an option of the command, or `otherwise` if the task is used from Python."""
-        try:
-            return str(getattr(self.cfg, name))
-        except OmegaConfBaseException:
-            return otherwise
+        return str(option(self, name, otherwise))
 
     # ---- the state in a checkpoint ----------------------------------------------------------------------------------
 
@@ -116,8 +111,11 @@ class CheckedTranslationTask(TranslationTask):
         super().load_state_dict({name: value for name, value in state_dict.items() if name != DICTIONARIES})
 
     def _digests(self) -> Dict[str, str]:
-        languages = {self.cfg.source_lang: self.source_dictionary, self.cfg.target_lang: self.target_dictionary}
         return {
             f"dict.{language}.txt": hashlib.sha256("\n".join(dictionary.symbols).encode("utf-8")).hexdigest()
-            for language, dictionary in languages.items()
+            for language, dictionary in self._dictionaries().items()
         }
+
+    def _dictionaries(self) -> Dict[str, Any]:
+        """The dictionaries by language, that of the source first."""
+        return {self.cfg.source_lang: self.source_dictionary, self.cfg.target_lang: self.target_dictionary}

@@ -1,7 +1,7 @@
 """The decoding of the task: chooses the generator for the model and the options of `fairseq-generate`."""
 
 from argparse import Namespace
-from typing import Any, Callable, Dict, List, Optional
+from typing import Any, Dict, List, Optional
 
 from omegaconf import open_dict
 
@@ -21,13 +21,10 @@ def in_training(args: Any) -> bool:
     return isinstance(args, Namespace)
 
 
-def choose_generator(
-    models: List[Any], args: Any, cfg: Any, dictionary: Any, beam_search: Callable[..., Any], extra: Dict[str, Any]
-) -> Any:
-    """Our generator if decoding is greedy, otherwise fairseq's beam search, which needs an offline model.
+def choose_generator(models: List[Any], args: Any, cfg: Any, dictionary: Any) -> Optional[SimultaneousGenerator]:
+    """Our generator if decoding is greedy; None if it is for fairseq's beam search, which needs an offline model.
 
     args: the options of the generation.  cfg: the options of the task.
-    beam_search, extra: the function that builds fairseq's generator, and its keyword arguments.
     """
     attention = attention_of(models[0])
     configure_head(attention, cfg)
@@ -44,7 +41,7 @@ def choose_generator(
         raise UserError(search)
     options = generation_options(args, cfg)  # refuses limits with which fairseq would fail
     if search or attention is None:
-        return beam_search(models, args, **_aligned(extra, args) if attention is not None else extra)
+        return None
     return SimultaneousGenerator(
         dictionary,
         options,
@@ -67,19 +64,13 @@ def configure_precision(models: List[Any], precision: str) -> None:
 
 
 def generation_options(args: Any, cfg: Any) -> DecodingOptions:
-    defaults = DecodingOptions()
-    return decoding_options(
-        cfg,
-        max_len_a=getattr(args, "max_len_a", defaults.max_len_a),
-        max_len_b=getattr(args, "max_len_b", defaults.max_len_b),
-        min_len=getattr(args, "min_len", defaults.min_len),
-        unk_penalty=getattr(args, "unkpen", defaults.unk_penalty),
-    )
+    names = {"max_len_a": "max_len_a", "max_len_b": "max_len_b", "min_len": "min_len", "unk_penalty": "unkpen"}
+    return decoding_options(cfg, **{limit: getattr(args, name) for limit, name in names.items() if hasattr(args, name)})
 
 
-def _aligned(extra: Dict[str, Any], args: Any) -> Dict[str, Any]:
-    """The arguments, with --print-alignment for a beam search that knows the padding of our encoder."""
-    if not getattr(args, "print_alignment", None):
+def with_alignment(extra: Dict[str, Any], models: List[Any], args: Any) -> Dict[str, Any]:
+    """The arguments of fairseq's generator; for --print-alignment with a search that knows our encoder's padding."""
+    if not getattr(args, "print_alignment", None) or attention_of(models[0]) is None:
         return extra
     options = {**(extra.get("extra_gen_cls_kwargs") or {}), "print_alignment": args.print_alignment}
     return {**extra, "seq_gen_cls": AlignedBeamSearch, "extra_gen_cls_kwargs": options}

@@ -27,7 +27,7 @@ from ..host.training_length import length_of_run, tell_length
 from ..models.config import FLOAT32
 from ..scoring.scorer import SimultaneousScorerConfig
 from .checked_data import CheckedTranslationTask
-from .generators import OFFLINE_BEAM, UNSET, choose_generator, in_training
+from .generators import OFFLINE_BEAM, UNSET, choose_generator, in_training, with_alignment
 from .recording import Ending, Recording
 
 logger = logging.getLogger(__name__)
@@ -165,15 +165,9 @@ class SimultaneousTranslationTask(CheckedTranslationTask):
             return super().build_generator(models, args, *rest, **kwargs)
         if not in_training(args):
             self._require_text()
-        fairseq_s_own = super().build_generator
-        generator = choose_generator(
-            models,
-            args,
-            self.cfg,
-            self.target_dictionary,
-            lambda models, args, **extra: fairseq_s_own(models, args, *rest, **extra),
-            kwargs,
-        )
+        generator: Any = choose_generator(models, args, self.cfg, self.target_dictionary)
+        if generator is None:
+            generator = super().build_generator(models, args, *rest, **with_alignment(kwargs, models, args))
         generator.recording = None if in_training(args) else self.recording
         if generator.recording is not None:
             generator.recording.begin(attention_of(models[0]), args)
