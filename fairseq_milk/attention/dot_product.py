@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from ..functional.heads import join_heads, split_heads
+from ..functional.pace import paced
 from ..functional.product import ProductPrecision
 from .energy import Energy, HeadWeights, Weights
 from .options import AttentionOptions
@@ -68,7 +69,7 @@ class MonotonicDotProductEnergy(DotProductEnergy):
         self.r = nn.Parameter(torch.full((heads,), float(options.energy_bias) / self.pace))
 
     def weights(self, keys: Tensor) -> HeadWeights:
-        return HeadWeights((self.pace * self.g).view(-1, 1, 1), (self.pace * self.r).view(-1, 1, 1))
+        return HeadWeights(paced(self.g, self.pace).view(-1, 1, 1), paced(self.r, self.pace).view(-1, 1, 1))
 
 
 class Values(HeadProjections):

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from ..functional.energy import EnergyWeights, energy_weights, prepared_energy
+from ..functional.pace import paced
 from ..functional.product import ProductPrecision
 
 
@@ -81,8 +82,7 @@ class MonotonicEnergy(AdditiveEnergy):
     g starts at 1 / sqrt(d) and keeps the energies small, r at `bias`: the further below zero, the longer the head waits
     at first.  A sigmoid saturates where a softmax does not, hence the normalised v and the two scalars.
 
-    Adam moves a parameter by at most the learning rate per step, and r and g have a long way to go: they are stored as
-    r / pace and g / pace, and therefore move `pace` times as fast.
+    r and g have a long way to go: they are stored divided by `pace`, and move that much faster (`functional.pace`).
     """
 
     def __init__(
@@ -106,4 +106,4 @@ class MonotonicEnergy(AdditiveEnergy):
 
     def weights(self, keys: Tensor) -> EnergyWeights:
         """g v / ||v|| and r."""
-        return energy_weights(self.pace * self.g * self.v / self.v.norm(), self.pace * self.r, keys)
+        return energy_weights(paced(self.g, self.pace) * self.v / self.v.norm(), paced(self.r, self.pace), keys)

@@ -3,7 +3,7 @@
 import math
 import subprocess
 import sys
-from typing import Any
+from typing import Any, Optional
 
 import pytest
 import torch
@@ -108,8 +108,11 @@ def test_monotonic_energy_is_that_of_the_paper() -> None:
     torch.testing.assert_close(energy(keys, query, energy.weights(keys))[0], torch.stack(want))
 
 
-def test_the_pace_of_the_head_is_that_of_its_scalars_alone() -> None:
-    slow, fast = build("monotonic"), build("monotonic", OPTIONS._replace(head_pace=10.0))
+@pytest.mark.parametrize("heads", [None, 2])
+def test_the_pace_of_the_head_is_that_of_its_scalars_alone(heads: Optional[int]) -> None:
+    """Adam moves r and g ten times as far.  No gradient is larger: by their norm all of them are clipped."""
+    options = OPTIONS._replace(heads=heads, energy_dim=6)
+    slow, fast = build("monotonic", options), build("monotonic", options._replace(head_pace=10.0))
     fast.load_state_dict(slow.state_dict())
     with torch.no_grad():
         fast.head.g.div_(10.0)
@@ -118,10 +121,15 @@ def test_the_pace_of_the_head_is_that_of_its_scalars_alone() -> None:
     slow_run, fast_run = expected(slow, s, h, lengths), expected(fast, s, h, lengths)
     same(slow_run, fast_run)
     (slow_run.g + fast_run.g).sum().backward()
-    for (key, one), other in zip(slow.named_parameters(), fast.parameters()):
+    for (key, one), other in zip(slow.head.named_parameters(), fast.head.parameters()):
         assert one.grad is not None and other.grad is not None
-        pace = 10.0 if key in ("head.g", "head.r") else 1.0
-        torch.testing.assert_close(other.grad, pace * one.grad, msg=key)
+        torch.testing.assert_close(other.grad, one.grad, msg=key)
+    for attention, pace in ((slow, 1.0), (fast, 10.0)):
+        before = pace * attention.head.r.detach()
+        torch.optim.Adam([attention.head.r], lr=0.01).step()
+        torch.testing.assert_close(
+            (pace * attention.head.r.detach() - before).abs(), torch.full_like(before, 0.01 * pace)
+        )
 
 
 @torch.no_grad()
