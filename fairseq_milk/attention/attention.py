@@ -49,7 +49,8 @@ class SimultaneousAttention(nn.Module):
         if options.heads is None:
             sizes = options.query_dim, options.memory_dim, options.energy_dim
             if stop.learned:
-                self.head = MonotonicEnergy(*sizes, options.energy_bias, options.head_pace, options.products)
+                paces = options.head_pace, options.projection_pace
+                self.head = MonotonicEnergy(*sizes, options.energy_bias, *paces, options.products)
             if lookback.soft:
                 self.soft_energy = AdditiveEnergy(*sizes, options.products)
             return

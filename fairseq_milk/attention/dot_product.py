@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from ..functional.heads import join_heads, split_heads
-from ..functional.pace import paced
+from ..functional.pace import paced, store_paced
 from ..functional.product import ProductPrecision
 from .energy import Energy, HeadWeights, Weights
 from .options import AttentionOptions
@@ -59,14 +59,21 @@ class MonotonicDotProductEnergy(DotProductEnergy):
 
     g starts at 1 / sqrt(d), so that at first the head neither stops nor waits for what it reads: a head that decides
     before the rest of the model can translate settles where a guess is good enough.  g and r are stored divided by
-    `pace`, as in `MonotonicEnergy`.
+    `pace`, and the projections by `projection_pace`, as in `MonotonicEnergy`.
     """
 
     def __init__(self, options: AttentionOptions, heads: int) -> None:
         super().__init__(options, heads)
-        self.pace = options.head_pace
+        self.pace, self.projection_pace = options.head_pace, options.projection_pace
+        store_paced(self.projection_pace, self.w_s, self.w_q)
         self.g = nn.Parameter(torch.full((heads,), math.sqrt(heads / options.energy_dim) / self.pace))
         self.r = nn.Parameter(torch.full((heads,), float(options.energy_bias) / self.pace))
+
+    def project(self, h: Tensor) -> Tensor:
+        return self.to_heads(h, paced(self.w_s, self.projection_pace))
+
+    def query(self, s: Tensor) -> Tensor:
+        return self.to_heads(s, paced(self.w_q, self.projection_pace))
 
     def weights(self, keys: Tensor) -> HeadWeights:
         return HeadWeights(paced(self.g, self.pace).view(-1, 1, 1), paced(self.r, self.pace).view(-1, 1, 1))

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from ..functional.energy import EnergyWeights, energy_weights, prepared_energy
-from ..functional.pace import paced
+from ..functional.pace import paced, store_paced
 from ..functional.product import ProductPrecision
 
 
@@ -82,7 +82,8 @@ class MonotonicEnergy(AdditiveEnergy):
     g starts at 1 / sqrt(d) and keeps the energies small, r at `bias`: the further below zero, the longer the head waits
     at first.  A sigmoid saturates where a softmax does not, hence the normalised v and the two scalars.
 
-    r and g have a long way to go: they are stored divided by `pace`, and move that much faster (`functional.pace`).
+    r and g have a long way to go, and in a short training so have the projections W_s, W_q, b and the direction of v:
+    they are stored divided by `pace` and by `projection_pace`, and move that much faster (`functional.pace`).
     """
 
     def __init__(
@@ -92,18 +93,25 @@ class MonotonicEnergy(AdditiveEnergy):
         energy_dim: int,
         bias: float,
         pace: float,
+        projection_pace: float = 1.0,
         products: Optional[ProductPrecision] = None,
     ) -> None:
         super().__init__(query_dim, memory_dim, energy_dim, products)
-        self.pace = pace
+        self.pace, self.projection_pace = pace, projection_pace
+        store_paced(projection_pace, self.w_s, self.w_q, self.v)
         self.b = nn.Parameter(torch.zeros(energy_dim))
         self.g = nn.Parameter(torch.tensor(1 / math.sqrt(energy_dim) / pace))
         self.r = nn.Parameter(torch.tensor(float(bias) / pace))
 
+    def project(self, h: Tensor) -> Tensor:
+        return self.products.linear(h, paced(self.w_s, self.projection_pace).t())
+
     def query(self, s: Tensor) -> Tensor:
         """W_q s + b."""
-        return s @ self.w_q + self.b if s.dim() > 2 else torch.addmm(self.b, s, self.w_q)
+        w_q, b = paced(self.w_q, self.projection_pace), paced(self.b, self.projection_pace)
+        return s @ w_q + b if s.dim() > 2 else torch.addmm(b, s, w_q)
 
     def weights(self, keys: Tensor) -> EnergyWeights:
         """g v / ||v|| and r."""
-        return energy_weights(paced(self.g, self.pace) * self.v / self.v.norm(), paced(self.r, self.pace), keys)
+        v = paced(self.v, self.projection_pace)
+        return energy_weights(paced(self.g, self.pace) * v / v.norm(), paced(self.r, self.pace), keys)

@@ -14,6 +14,7 @@ class AttentionOptions(NamedTuple):
     noise: float = 4.0  # n: standard deviation of the pre-sigmoid noise
     energy_bias: float = -1.0  # initial r
     head_pace: float = 1.0  # how much faster than the other parameters r and g learn
+    projection_pace: float = 1.0  # the same for the projections of the monotonic energies
     preserve_mass: bool = True
     exact_alignment: bool = True  # False: the published closed form
     chunk_size: int = 8  # w of MoChA

@@ -69,6 +69,13 @@ class SimultaneousConfig(FairseqDataclass):
             "they are stored divided by it: keep it when starting from a model that has a head"
         },
     )
+    projection_pace: float = field(
+        default=1.0,
+        metadata={
+            "help": "how much faster than the other parameters the projections of the head learn; stored as those of "
+            "--head-pace. 8 makes the head of a short training decide"
+        },
+    )
     unpreserved_mass: bool = field(
         default=False, metadata={"help": "do not stop the head at the last source token (paper, table 3)"}
     )
@@ -122,6 +129,7 @@ class SimultaneousConfig(FairseqDataclass):
             noise=self.noise,
             energy_bias=self.initial_bias,
             head_pace=self.head_pace,
+            projection_pace=self.projection_pace,
             preserve_mass=not self.unpreserved_mass,
             exact_alignment=not self.published_alignment,
             chunk_size=self.chunk_size,
@@ -136,7 +144,7 @@ class SimultaneousConfig(FairseqDataclass):
         check_threshold("head_after", self.head_after)
         check_threshold("noise_ramp", self.noise_ramp)
         require(abs(self.initial_bias) < float("inf"), "energy_bias", self.energy_bias, "must be a finite number")
-        for name in ("embed_pace", "head_pace", "emission_rate"):
+        for name in ("embed_pace", "head_pace", "projection_pace", "emission_rate"):
             require(0 < getattr(self, name) < float("inf"), name, getattr(self, name), "must be a positive number")
             require(getattr(self, name) >= SLOWEST, name, getattr(self, name), f"must be at least {SLOWEST}")
         require(self.chunk_size >= 1, "chunk_size", self.chunk_size, "must be at least 1")

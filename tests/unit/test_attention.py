@@ -109,14 +109,12 @@ def test_monotonic_energy_is_that_of_the_paper() -> None:
 
 
 @pytest.mark.parametrize("heads", [None, 2])
-def test_the_pace_of_the_head_is_that_of_its_scalars_alone(heads: Optional[int]) -> None:
-    """Adam moves r and g ten times as far.  No gradient is larger: by their norm all of them are clipped."""
+def test_the_head_learns_at_its_paces_and_no_gradient_is_larger(heads: Optional[int]) -> None:
+    """Adam moves r and g ten times as far, the projections three times.  All gradients are clipped by one norm."""
     options = OPTIONS._replace(heads=heads, energy_dim=6)
-    slow, fast = build("monotonic", options), build("monotonic", options._replace(head_pace=10.0))
-    fast.load_state_dict(slow.state_dict())
-    with torch.no_grad():
-        fast.head.g.div_(10.0)
-        fast.head.r.div_(10.0)
+    slow, fast = (build("monotonic", o) for o in (options, options._replace(head_pace=10.0, projection_pace=3.0)))
+    paces = {key: 10.0 if key in ("g", "r") else 3.0 for key, _ in slow.head.named_parameters()}
+    fast.load_state_dict({key: x / paces.get(key[len("head.") :], 1) for key, x in slow.state_dict().items()})
     s, h, lengths = batch()
     slow_run, fast_run = expected(slow, s, h, lengths), expected(fast, s, h, lengths)
     same(slow_run, fast_run)
@@ -124,12 +122,20 @@ def test_the_pace_of_the_head_is_that_of_its_scalars_alone(heads: Optional[int])
     for (key, one), other in zip(slow.head.named_parameters(), fast.head.parameters()):
         assert one.grad is not None and other.grad is not None
         torch.testing.assert_close(other.grad, one.grad, msg=key)
-    for attention, pace in ((slow, 1.0), (fast, 10.0)):
-        before = pace * attention.head.r.detach()
-        torch.optim.Adam([attention.head.r], lr=0.01).step()
-        torch.testing.assert_close(
-            (pace * attention.head.r.detach() - before).abs(), torch.full_like(before, 0.01 * pace)
-        )
+        before = one.detach().clone()
+        torch.optim.Adam([one, other], lr=0.01, eps=0.0).step()
+        assert not torch.equal(one, before), key
+        torch.testing.assert_close(paces[key] * other - before, paces[key] * (one - before), msg=key)
+
+
+def test_projections_start_the_same_at_any_pace() -> None:
+    for heads in (None, 2):
+        drawn = []
+        for pace in (1.0, 8.0):
+            torch.manual_seed(1)
+            head = build_attention("milk", OPTIONS._replace(heads=heads, energy_dim=6, projection_pace=pace)).head
+            drawn.append({key: pace * x for key, x in head.named_parameters() if key in ("w_s", "w_q", "v")})
+        torch.testing.assert_close(*drawn)
 
 
 @torch.no_grad()

@@ -258,6 +258,7 @@ def test_rnmt_offline_refuses_a_streaming_attention() -> None:
         ("noise_ramp", -1),
         ("noise_ramp", 1.5),
         ("head_pace", 0.0),
+        ("projection_pace", 0.0),
         ("embed_pace", 0.0),
         ("cell_clip", -1.0),
         ("energy_bias", float("inf")),
