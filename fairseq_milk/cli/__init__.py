@@ -36,7 +36,7 @@ VERBS: Dict[str, Verb] = {
 def main(argv: Optional[Sequence[str]] = None) -> int:
     """The exit code: 2 for bad input, which is reported in one sentence, 130 after Ctrl-C, 0 for a closed pipe."""
     argv = list(sys.argv[1:] if argv is None else argv)
-    verb = _verb_of(argv)
+    verb = argv[0] if argv and argv[0] in VERBS else None  # None: for --help, and for what argparse will refuse
     try:
         return _run(_parser(verb).parse_args(argv))
     except ModuleNotFoundError as error:  # an installation that is enough for exported models only
@@ -63,11 +63,6 @@ def _run(args: argparse.Namespace) -> int:
         return _fail(args.verb, message)
     except ValueError as error:
         return _fail(args.verb, str(error))
-
-
-def _verb_of(argv: Sequence[str]) -> Optional[str]:
-    """The verb, which must come first; None for --help and for arguments that argparse will refuse."""
-    return argv[0] if argv and argv[0] in VERBS else None
 
 
 def _parser(verb: Optional[str]) -> argparse.ArgumentParser:

@@ -14,7 +14,7 @@ import json
 import os
 import sys
 from pathlib import Path
-from typing import Any, Dict, List, Sequence, Tuple
+from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from ..analysis.systems import System, read_systems
 from ..console.errors import UserError
@@ -77,7 +77,7 @@ class Reader:
     def __init__(self, args: argparse.Namespace) -> None:
         self.references = args.references
         self.warnings: List[str] = []
-        self.first: List[Tuple[Result, Score]] = []
+        self.first: Optional[Tuple[Result, Score]] = None
 
     def __call__(self, result: Result) -> Score:
         if not os.path.isfile(result.log):
@@ -96,10 +96,10 @@ class Reader:
 
     def _check(self, result: Result, score: Score) -> None:
         self._warn(f"{_name(result)}: {score.texts.warning()}" if score.texts.warning() else None)
-        if not self.first:
-            self.first.append((result, score))
+        if self.first is None:
+            self.first = result, score
             return
-        ((other, known),) = self.first
+        other, known = self.first
         names = _name(other), _name(result)
         check_same_sentences(known.records, score.records, names)
         if known.metrics != score.metrics:

@@ -10,6 +10,7 @@ from typing import Dict, List, Sequence
 from ..console.errors import UserError, require
 from ..live import Translator, load
 from ..live.arguments import add_text_arguments, text_options
+from ..live.serving.limits import Limits
 
 PACKAGES = ("starlette", "uvicorn", "websockets")
 EXAMPLES = 12  # on the page
@@ -25,17 +26,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--threads", type=int, default=os.cpu_count() or 1, help="number of threads that translate (%(default)s)"
     )
-    parser.add_argument("--sessions", type=int, default=256, help="maximum number of connections (%(default)s)")
+    limits = Limits()
     parser.add_argument(
-        "--sessions-per-client", type=int, default=32, help="maximum number from one address (%(default)s)"
+        "--sessions", type=int, default=limits.sessions, help="maximum number of connections (%(default)s)"
     )
-    parser.add_argument(
-        "--idle",
-        type=float,
-        default=300,
-        metavar="SECONDS",
-        help="close a connection after this time without input (%(default)s)",
-    )
+    parser.add_argument("--sessions-per-client", type=int, default=limits.sessions_per_client,
+                        help="maximum number from one address (%(default)s)")  # fmt: skip
+    parser.add_argument("--idle", type=float, default=limits.idle_seconds, metavar="SECONDS",
+                        help="close a connection after this time without input (%(default)g)")  # fmt: skip
     parser.add_argument(
         "--origin", action="append", default=[], metavar="URL", help="address of the page, if it is behind a proxy"
     )
@@ -49,7 +47,6 @@ def run(args: argparse.Namespace) -> int:
     if missing:
         raise UserError(f"serve needs {', '.join(missing)}: pip install 'fairseq-milk[serve]'")
     from ..live.serving.app import build_app
-    from ..live.serving.limits import Limits
     from ..live.serving.running import Address
     from ..live.serving.running import run as run_server
 

@@ -169,7 +169,7 @@ class DataPickle:
 
 
 def load_with_data_pickle(content: bytes) -> Any:
-    """The two halves of an older `torch.load`, called one by one: the whole of 1.13 ignores its `pickle_module`."""
+    """The two halves of an older `torch.load`, called one by one: the whole would run an archive of TorchScript."""
     torch_files, file = torch.serialization, io.BytesIO(content)
     if not torch_files._is_zipfile(file):
         return torch_files._legacy_load(file, "cpu", DataPickle, encoding="utf-8")  # type: ignore[no-untyped-call]

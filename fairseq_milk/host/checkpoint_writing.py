@@ -42,10 +42,7 @@ def save_to(path: str, obj: Any) -> None:
 
 
 class ErrorRecordingFile:
-    """A file that records the first error and ignores later writes.
-
-    torch hides a failed write under its own error, and torch 1.13 ends the whole process.
-    """
+    """A file that records the first error, which torch hides under its own, and ignores later writes."""
 
     def __init__(self, file: BinaryIO) -> None:
         self.file, self.name = file, file.name

@@ -46,6 +46,4 @@ class Admission:
         try:
             yield
         finally:
-            self.by_client[client] -= 1
-            if not self.by_client[client]:
-                del self.by_client[client]
+            self.by_client -= Counter([client])  # which also forgets a client without connections
