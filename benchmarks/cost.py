@@ -8,11 +8,11 @@ a GPU: its speed is an assumption, which can be changed on the command line.
 """
 
 import argparse
-import weakref
-from typing import Any, List, NamedTuple, Optional, Sequence
+from typing import Any, List, NamedTuple, Optional, Sequence, Tuple
 
 import torch
 from torch import Tensor
+from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_flatten
 
@@ -33,7 +33,13 @@ class Meter(TorchDispatchMode):
 
     def __init__(self) -> None:
         super().__init__()
-        self.operations = self.flops = self.alive = 0
+        self.operations = self.flops = 0
+        # torch 2.1 frees a storage without clearing Python's weak references: they would point to freed memory.
+        self._made: List[Tuple[StorageWeakRef, int]] = []
+
+    @property
+    def alive(self) -> int:
+        return sum(size for storage, size in self._made if not storage.expired())
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         before = {storage._cdata for storage in storages((args, kwargs))}
@@ -44,12 +50,8 @@ class Meter(TorchDispatchMode):
             self.flops += 2 * out.numel() * args[PRODUCTS[name]].shape[-1]
         for storage in storages(out):
             if storage._cdata not in before:  # otherwise it is a view, or written in place
-                self.alive += storage.nbytes()
-                weakref.finalize(storage, self._free, storage.nbytes())
+                self._made.append((StorageWeakRef(storage), storage.nbytes()))
         return out
-
-    def _free(self, size: int) -> None:
-        self.alive -= size
 
 
 def storages(values: Any) -> List[Any]:

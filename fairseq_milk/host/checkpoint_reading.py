@@ -22,6 +22,7 @@ from fairseq.dataclass.utils import (
     overwrite_args_by_name,
 )
 from fairseq.file_io import PathManager
+from fairseq.tasks import TASK_DATACLASS_REGISTRY
 from omegaconf import OmegaConf
 
 from ..console.errors import UserError, reason, system_error
@@ -123,11 +124,13 @@ def _with_defaults(cfg: Dict[str, Any]) -> Dict[str, Any]:
     """The configuration with every group that fairseq looks at afterwards.
 
     How to decode, from which file and to which folder is not for a checkpoint to say: fairseq-train knows nothing of
-    it, and --replace-unk and --input are files that would be read.  Copies of these options in the task go as well.
+    it, and --replace-unk and --input are files that would be read.  Copies of these options in the task go as well, and
+    options that the task does not know, of a newer version: fairseq 0.12.2 would stop at them.
     """
     whole: Dict[str, Any] = {**_defaults(), **cfg, **{group: _defaults()[group] for group in DECODING}}
     decoding = {name for group in DECODING for name in _defaults()[group]} - {"_name"}
-    whole["task"] = {name: value for name, value in whole["task"].items() if name not in decoding}
+    options = getattr(TASK_DATACLASS_REGISTRY.get(cfg["task"]["_name"]), "__dataclass_fields__", cfg["task"])
+    whole["task"] = {name: cfg["task"][name] for name in cfg["task"] if name in options and name not in decoding}
     for group, default in _defaults().items():
         if isinstance(default, dict) and not isinstance(whole[group], dict):
             raise ConfigurationError(f"its configuration has no {group}")

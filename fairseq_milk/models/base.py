@@ -123,7 +123,8 @@ class SimultaneousModel(FairseqEncoderDecoderModel):
 def set_defaults(args: Any, **values: Any) -> None:
     """The options of a named architecture, where the user does not say otherwise."""
     for name, value in values.items():
-        setattr(args, name, getattr(args, name, value))
+        if name not in args:  # omegaconf 2.0, of fairseq 0.12.2, has None for every attribute that is not there
+            setattr(args, name, value)
 
 
 class PacedEmbedding(nn.Embedding):

@@ -1,15 +1,19 @@
 """Data parallel, with real processes: gloo ranks on CPU, also through the script that examples/README.md gives."""
 
+import os
 import re
 import shlex
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterator, List
+from unittest import mock
 
 import pytest
 import torch
 import torch.distributed as dist
 from fairseq import options as fairseq_options
+from fairseq.dataclass.configs import DistributedTrainingConfig
 from fairseq.distributed import ModuleProxyWrapper
+from fairseq.distributed.utils import infer_init_method
 from torch.nn.parallel import DistributedDataParallel
 
 from tests.support import fairseq_commands as commands
@@ -87,6 +91,16 @@ def test_ranks_draw_different_numbers_and_a_resumed_run_the_same(data: Path, tmp
     assert all(ranks[0] == ranks[1] for ranks in whole.values())
 
 
+def connects_torchrun() -> bool:
+    """Whether fairseq connects the processes of torchrun without being told of them, as 0.12.2 does."""
+    cfg = DistributedTrainingConfig(distributed_world_size=1)
+    launched = dict(MASTER_ADDR="127.0.0.1", MASTER_PORT="1", WORLD_SIZE="2", RANK="0")
+    with mock.patch.dict(os.environ, launched):
+        infer_init_method(cfg)
+    return bool(cfg.distributed_world_size == 2)
+
+
+@pytest.mark.skipif(connects_torchrun(), reason="this fairseq connects the processes of torchrun")
 def test_torchrun_alone_is_refused(data: Path, tmp_path: Path) -> None:
     """Otherwise two separate models would be trained in one folder, with exit code 0."""
     torchrun = ["torchrun", "--standalone", "--local-addr", "127.0.0.1", "--nproc_per_node", 2, "--no_python"]

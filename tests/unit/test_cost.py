@@ -12,7 +12,6 @@ from benchmarks.build import Shape, build_model
 from tests.support.torch_features import needs_counts
 
 
-@needs_counts
 def test_a_linear_layer_by_hand() -> None:
     """2 B D V operations forward, as many for each gradient; x and the output are what is kept."""
     B, D, V = 3, 5, 7
