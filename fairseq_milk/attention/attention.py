@@ -81,16 +81,29 @@ class SimultaneousAttention(nn.Module):
         """Adapt the checkpoint of another mechanism: energies that both have are loaded, missing ones stay untrained.
 
         Called by fairseq.  A model with soft attention can thus be the start of all others: with a strongly negative
-        bias the head waits until the end of the source, and MILk equals soft attention.
+        bias the head waits until the end of the source, and MILk equals soft attention.  The projections of the head
+        start as those of the soft energy, which know where the model looks.
         """
         parts = {part: module for part, module in self.named_children() if any(True for _ in module.parameters())}
+        projections = {key: state_dict.get(f"{name}.soft_energy.{key}") for key in ("w_s", "w_q", "v")}
         for key in [key for key in state_dict if key.startswith(f"{name}.")]:
             if key[len(name) + 1 :].partition(".")[0] not in parts:
                 del state_dict[key]
         for part, module in parts.items():
             if not any(key.startswith(f"{name}.{part}.") for key in state_dict):
                 logger.warning(f"the checkpoint is of another attention: {name}.{part} starts untrained")
-                state_dict.update(module.state_dict(prefix=f"{name}.{part}."))
+                own = module.state_dict()
+                if part == "head":
+                    own.update(self._known(own, projections))
+                state_dict.update({f"{name}.{part}.{key}": x for key, x in own.items()})
+
+    def _known(self, own: Dict[str, Tensor], projections: Dict[str, Optional[Tensor]]) -> Dict[str, Tensor]:
+        """The projections of a soft energy, as a head with such parameters stores them."""
+        return {
+            key: learned / self.head.projection_pace
+            for key, learned in projections.items()
+            if learned is not None and key in own and learned.shape == own[key].shape
+        }
 
     # ---- energies -----------------------------------------------------------------------------------------------
 

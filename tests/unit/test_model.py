@@ -65,12 +65,21 @@ def logits_of_each(model: MilkRNMT, pairs: List[tiny.Pair], **kwargs: Any) -> Li
 @pytest.mark.parametrize("before", tiny.FIVE)
 @pytest.mark.parametrize("build", [tiny.model, tiny.transformer])
 def test_a_model_starts_from_that_of_another_mechanism(build: Any, before: str, after: str) -> None:
-    """Parameters that both models have are copied; those that only the new one has keep their initial values."""
-    trained, model = build(attention=before).state_dict(), build(attention=after)
-    built = {name: value.clone() for name, value in model.state_dict().items()}
+    """Parameters that both models have are copied, the projections of a new head are those of the soft energy.
+
+    All others that only the new model has keep their initial values.
+    """
+    trained, model = build(attention=before).state_dict(), build(attention=after, projection_pace=2.0)
+    started = {name: value.clone() for name, value in model.state_dict().items()}
+    for name in started:
+        part, _, key = name.rpartition(".")
+        learned = trained.get(f"{part.replace('.head', '.soft_energy')}.{key}")
+        if part.endswith(".head") and name not in trained and learned is not None:
+            assert key in ("w_s", "w_q", "v")
+            started[name] = learned / 2
     model.load_state_dict(dict(trained))
     for name, value in model.state_dict().items():
-        torch.testing.assert_close(value, trained.get(name, built[name]))
+        torch.testing.assert_close(value, trained.get(name, started[name]))
 
 
 @pytest.mark.parametrize("build", [tiny.model, tiny.transformer])
