@@ -8,12 +8,12 @@ from urllib.parse import urlsplit
 
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
+from starlette.middleware.base import BaseHTTPMiddleware, RequestResponseEndpoint
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
-from starlette.responses import JSONResponse
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Mount, Route, WebSocketRoute
 from starlette.staticfiles import StaticFiles
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from ..rounds import Rounds
@@ -83,7 +83,10 @@ def build_app(
         Route("/api/health", health),
         Mount("/", StaticFiles(directory=PAGE, html=True)),
     ]
-    middleware = [Middleware(TrustedHostMiddleware, allowed_hosts=list(access.hosts)), Middleware(FixedHeaders)]
+    middleware = [
+        Middleware(TrustedHostMiddleware, allowed_hosts=list(access.hosts)),
+        Middleware(BaseHTTPMiddleware, with_headers),
+    ]
     return Starlette(routes=routes, middleware=middleware, lifespan=lifespan)
 
 
@@ -101,17 +104,8 @@ async def converse(conversation: Conversation, hello: messages.Message, admissio
         pass
 
 
-class FixedHeaders:
-    """Adds HEADERS to every response."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self.app = app
-        self.headers = [(name.lower().encode(), value.encode()) for name, value in HEADERS.items()]
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        async def with_headers(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                message["headers"] = [*message.get("headers", []), *self.headers]
-            await send(message)
-
-        await self.app(scope, receive, with_headers)
+async def with_headers(request: Request, call_next: RequestResponseEndpoint) -> Response:
+    """Add HEADERS to every response."""
+    response = await call_next(request)
+    response.headers.update(HEADERS)
+    return response
