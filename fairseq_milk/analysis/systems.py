@@ -205,6 +205,6 @@ def distinct_names(paths: Sequence[str]) -> List[str]:
     if len(set(parts)) < 2:
         return [path[-1] for path in parts]
     shortest = min(map(len, parts)) - 1
-    start = next((n for n in range(shortest) if len({path[n] for path in parts}) > 1), shortest)
-    end = next((n for n in range(shortest - start) if len({path[-1 - n] for path in parts}) > 1), shortest - start)
+    start = min(len(os.path.commonprefix(parts)), shortest)
+    end = min(len(os.path.commonprefix([path[::-1] for path in parts])), shortest - start)
     return ["/".join(path[start : len(path) - end]) for path in parts]
