@@ -93,7 +93,7 @@ def test_ranks_draw_different_numbers_and_a_resumed_run_the_same(data: Path, tmp
 
 def connects_torchrun() -> bool:
     """Whether fairseq connects the processes of torchrun without being told of them, as 0.12.2 does."""
-    cfg = DistributedTrainingConfig(distributed_world_size=1)
+    cfg = DistributedTrainingConfig(distributed_world_size=1, tpu=False)
     launched = dict(MASTER_ADDR="127.0.0.1", MASTER_PORT="1", WORLD_SIZE="2", RANK="0")
     with mock.patch.dict(os.environ, launched):
         infer_init_method(cfg)
