@@ -124,7 +124,7 @@ def test_generate_and_score_take_every_script(plain: Plain, tmp_path: Path) -> N
 def test_sides_of_different_lengths(plain: Plain, tmp_path: Path) -> None:
     data = preprocess(tmp_path, (b"a1\na2\na3\n", b"b1\nb2\n"), plain, "train")
     with pytest.raises(UserError, match="the data set 'train' in .* Source and target must contain the same number"):
-        run("fairseq-train", *training(data, tmp_path / "save", "--disable-validation"))
+        run("fairseq-train", *training(data, tmp_path / "save", "--disable-validation", "--valid-subset", "train"))
     data = preprocess(tmp_path, (b"a1\na2\na3\n", b"b1\nb2\n"), plain)
     with pytest.raises(UserError, match="the data set 'test' in .* Source and target must contain the same number"):
         run("fairseq-generate", *decoding(data, plain.checkpoint))
