@@ -30,7 +30,7 @@ def systems_table(shown: Sequence[Result], everything: Iterable[Result], figures
     heading = ["system", *(f"{HEADINGS[column]} (95 %)" for column in figures), "AP", "minutes", "with its start"]
     return [heading] + [
         [
-            r.name,
+            label(r, shown),
             *(with_interval(r, column, places) for column, places in figures.items()),
             f"{r.ap:.3f}",
             f"{minutes[run_name(r)]:.0f}",
@@ -38,6 +38,12 @@ def systems_table(shown: Sequence[Result], everything: Iterable[Result], figures
         ]
         for r in shown
     ]
+
+
+def label(result: Result, shown: Iterable[Result]) -> str:
+    """Its name, with the seed if others of that name are shown."""
+    alone = sum(other.name == result.name for other in shown) == 1
+    return result.name if alone else f"{result.name}, seed {result.seed}"
 
 
 def with_interval(result: Result, column: str, places: int) -> str:

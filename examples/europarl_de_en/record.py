@@ -11,11 +11,11 @@ import argparse
 import json
 import sys
 from pathlib import Path
-from typing import Any, Dict, Optional, Sequence
+from typing import Any, Dict, List, Optional, Sequence
 
 from examples.document import fill
 from examples.europarl_de_en import schedules, training_curves
-from examples.recording import Cells, as_csv, compare, merged_results, plot, systems_table, with_interval
+from examples.recording import Cells, as_csv, compare, label, merged_results, plot, systems_table, with_interval
 from fairseq_milk.analysis import drawing
 from fairseq_milk.cli.compare import MEAN, difference_cells
 from fairseq_milk.console.exit_codes import exit_code
@@ -72,7 +72,7 @@ def draw() -> None:
 
 def tables() -> Dict[str, Cells]:
     """From what the repository keeps."""
-    results, points = read_results(TABLE), training_curves.read_points(TRAINING)
+    results, points = by_lag(read_results(TABLE)), training_curves.read_points(TRAINING)
     known = [run for run in FROM_SCRATCH if any(point.run == run for point in points)]
     comparisons = json.loads(COMPARISON.read_text(encoding="utf-8"))
     return {
@@ -83,10 +83,18 @@ def tables() -> Dict[str, Cells]:
     }
 
 
+def by_lag(results: Sequence[Result]) -> List[Result]:
+    """The systems in the order in which they were trained first, each by its lag."""
+    order = list(dict.fromkeys(result.system for result in results))
+    return sorted(results, key=lambda result: (order.index(result.system), result.dal))
+
+
 def dev_table(results: Sequence[Result]) -> Cells:
     heading = ["system", "BLEU (95 %)", "chrF (95 %)", "DAL (95 %)"]
     columns = {"bleu": 1, "chrf": 1, "dal": 2}
-    return [heading] + [[r.name, *(with_interval(r, c, places) for c, places in columns.items())] for r in results]
+    return [heading] + [
+        [label(r, results), *(with_interval(r, c, places) for c, places in columns.items())] for r in results
+    ]
 
 
 def difference_table(comparisons: Dict[str, Any]) -> Cells:

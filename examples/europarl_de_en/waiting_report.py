@@ -79,7 +79,7 @@ def figure(systems: Mapping[str, Sentences]) -> Figure:
 
 
 def named(argument: str) -> Tuple[str, str]:
-    name, equals, path = argument.rpartition("=")
+    name, equals, path = argument.partition("=")  # the paths of a sweep have more of them
     if not equals:
         raise UserError(f"'{argument}' must be NAME=FILE, a name for the system and its generate-SUBSET.jsonl")
     return name, path

@@ -69,10 +69,10 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: py
     monkeypatch.setattr(waiting_report, "FEWEST", 1)
     for name, record in (("milk", PATIENT), ("wait-k", EAGER)):
         lines = [json.dumps(record._replace(id=n).to_dict()) for n in range(20)]
-        (tmp_path / f"{name}.jsonl").write_text("\n".join(lines), encoding="utf-8")
+        (tmp_path / f"{name}=1.jsonl").write_text("\n".join(lines), encoding="utf-8")
     for language in ("de", "en"):
         (tmp_path / f"train.{language}").write_text("a b\n")
-    systems = [f"{name}={tmp_path / name}.jsonl" for name in ("milk", "wait-k")]
+    systems = [f"{name}={tmp_path / name}=1.jsonl" for name in ("milk", "wait-k")]
     command = [*systems, "--bitext", str(tmp_path / "train"), "--out", str(tmp_path / "waiting.png")]
     assert waiting_report.main(command) == 0
     said = capsys.readouterr().out
