@@ -40,7 +40,7 @@ FROM_SCRATCH = {
     "literal-s1": "literal, batches of 4,000",
 }
 SHOWN = ("MILk", "wait-k")  # the systems whose schedules are drawn
-SENTENCES = (98, 250, 392, 650)
+SENTENCES = (392, 448, 650, 1986)
 
 
 def record(sweep: Path, shown: Sequence[str]) -> None:
@@ -57,6 +57,8 @@ def record(sweep: Path, shown: Sequence[str]) -> None:
     records = {name: read_generate_log(path).records for name, path in logs.items()}
     for sentence in SENTENCES if records else ():
         schedules.draw(records, sentence, KEPT)
+    if logs:
+        plot("delays", *(f"{name}={path}" for name, path in logs.items()), "--out", KEPT / "initial-delays.png")
     draw()
     write_atomically(DOCUMENT, fill(DOCUMENT, tables()))
 
