@@ -9,7 +9,7 @@ import shutil
 import time
 import zipfile
 from pathlib import Path
-from typing import IO, Any, Optional
+from typing import IO, Any, List, Optional
 
 from ..console.errors import RunError
 from ..console.files import read_json, write_atomically
@@ -20,7 +20,7 @@ from .runs import Run, training_part
 from .training_log import LogReader, Status
 
 LOGS = ("train.log", "generate.log")
-NUMBERED = re.compile(r"checkpoint_\d+_\d+\.pt")  # checkpoint_EPOCH_UPDATE.pt
+NUMBERED = re.compile(r"checkpoint_\d+_(\d+)\.pt")  # checkpoint_EPOCH_UPDATE.pt
 
 
 def lock(run: Run) -> Optional[IO[str]]:
@@ -150,13 +150,13 @@ def mend_checkpoints(folder: Path) -> None:
 
     Only --write-checkpoints-asynchronously can truncate a checkpoint: the plugin leaves these writes to fairseq.
     """
-    sound = {path.name: _is_sound(path) for path in folder.glob("*.pt")}
-    for name in [name for name, whole in sound.items() if not whole]:
-        (folder / name).unlink()
-    numbered = [name for name, whole in sound.items() if whole and NUMBERED.fullmatch(name)]
-    if sound.get("checkpoint_last.pt") is False and numbered:
-        newest = max(numbered, key=lambda name: int(name[: -len(".pt")].split("_")[2]))
-        shutil.copyfile(folder / newest, folder / "checkpoint_last.pt")
+    truncated = [path for path in folder.glob("*.pt") if not _is_sound(path)]
+    for path in truncated:
+        path.unlink()
+    by_update = {int(found[1]): path for path in folder.glob("*.pt") if (found := NUMBERED.fullmatch(path.name))}
+    last = folder / "checkpoint_last.pt"
+    if last in truncated and by_update:
+        shutil.copyfile(by_update[max(by_update)], last)
 
 
 def _is_sound(path: Path) -> bool:
@@ -167,7 +167,7 @@ def _is_sound(path: Path) -> bool:
         return False
 
 
-def limits(run: Run) -> Any:
+def limits(run: Run) -> List[float]:
     """--max-update and --max-epoch; 0 if not given."""
     return [float(run.argument(option) or 0) for option in ("--max-update", "--max-epoch")]
 

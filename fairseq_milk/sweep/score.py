@@ -1,9 +1,9 @@
 """Scores complete runs and writes the table of a sweep."""
 
 from pathlib import Path
-from typing import Any, List, Optional, Sequence
+from typing import Any, List, Sequence
 
-from ..console.errors import RunError, UserError
+from ..console.errors import RunError
 from ..console.files import digest, read_json, write_atomically
 from ..console.locks import locked
 from ..scoring.collapse import collapse_of
@@ -31,8 +31,8 @@ def result_of(run: Run) -> Result:
             system=run.system,
             setting=run.setting,
             seed=run.seed,
-            train_seconds=_seconds(trained),
-            generate_seconds=_seconds(done),
+            train_seconds=float(trained.get("seconds", "nan")),  # nan if the command was run by hand
+            generate_seconds=float(done.get("seconds", "nan")),
             warm_start=run.trained.before.name if run.trained.before else "",
             checkpoint=str(run.model),
             log=str(run.summary.with_suffix(".jsonl")),
@@ -50,19 +50,12 @@ def _scored(run: Run) -> Result:
     """
     asked = [read_references(run.references) if run.references else None, *Result._fields]
     kept = run.results / f"score-{digest(asked)}.json"
-    found = _kept(kept)
-    if found is None:
+    try:
+        (found,) = read_results(kept)
+    except ValueError:  # not written yet, or damaged
         found = _score(run, read_json(run.summary))
         write_atomically(kept, as_json([found], run.results))
     return found
-
-
-def _kept(path: Path) -> Optional[Result]:
-    try:
-        (result,) = read_results(path)
-        return result
-    except (UserError, ValueError):
-        return None
 
 
 def _score(run: Run, summary: Any) -> Result:
@@ -76,8 +69,3 @@ def _score(run: Run, summary: Any) -> Result:
             raise RunError(f"{run.name}: {error}") from None
     score = score_records(records, references, Metrics.from_signatures(bleu, latency))
     return make_result(score, run.system, collapse=collapse_of(records, summary.get("attention")))
-
-
-def _seconds(recorded: Any) -> float:
-    """The recorded duration; nan if the command was run by hand."""
-    return float(recorded.get("seconds", "nan"))

@@ -76,10 +76,10 @@ def slurm_script(runs: Sequence[Run], spec: Spec, task: Sequence[str], script: P
 
 def directives(options: Options) -> str:
     """{'gres': 'gpu:1', 'exclusive': True, 'requeue': False} -> the first two as #SBATCH lines."""
-    given = {f"--{name}": value for name, value in options.items() if value is not False}
     return "\n".join(
-        f"#SBATCH {name}" if value is True else f"#SBATCH {name}={shlex.quote(as_text(value))}"
-        for name, value in given.items()
+        f"#SBATCH --{name}" if value is True else f"#SBATCH --{name}={shlex.quote(as_text(value))}"
+        for name, value in options.items()
+        if value is not False
     )
 
 

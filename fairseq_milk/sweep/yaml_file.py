@@ -66,17 +66,16 @@ def _count(node: Any, counted: Dict[int, int]) -> int:
 
 def read_yaml(path: Path) -> Any:
     """The content of a YAML file; UserError with file and line if it is invalid or too large."""
+    refuse_endless(path)
     try:
-        refuse_endless(path)
         with open(path, "rb") as file:
             content = file.read(LARGEST + 1)
-        if len(content) > LARGEST:
-            raise UserError(f"{path} is not the file of a sweep: it has more than {LARGEST} bytes")
-        return yaml.load(content.decode("utf-8"), _Loader)
-    except UserError:
-        raise
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error.strerror}") from None
+    if len(content) > LARGEST:
+        raise UserError(f"{path} is not the file of a sweep: it has more than {LARGEST} bytes")
+    try:
+        return yaml.load(content.decode("utf-8"), _Loader)
     except UnicodeDecodeError:
         raise UserError(f"{path} is not UTF-8 text") from None
     except RecursionError:
