@@ -14,9 +14,8 @@ from examples.verb_final.language import Sentence
 from fairseq_milk.console.errors import RunError
 from fairseq_milk.console.files import digest
 from fairseq_milk.console.locks import locked
-from fairseq_milk.console.processes import check, command, start, stop
+from fairseq_milk.console.processes import check, command, signals_deferred, start, stop
 from fairseq_milk.console.progress import Line
-from fairseq_milk.console.signals import signals_deferred
 
 
 def prepare_data(out: Path, sizes: Mapping[str, int], line: Line, seed: int = recipe.DATA_SEED) -> Path:

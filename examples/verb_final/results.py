@@ -7,8 +7,9 @@ from examples.verb_final import recipe
 from examples.verb_final.corpus import read_test_set
 from examples.verb_final.language import KINDS, Sentence
 from fairseq_milk.console.errors import RunError
-from fairseq_milk.scoring import PAPER, Record
 from fairseq_milk.scoring.generate_log import read_generate_log
+from fairseq_milk.scoring.latency import PAPER
+from fairseq_milk.scoring.records import Record
 from fairseq_milk.scoring.score import score_records
 from fairseq_milk.scoring.table import Result, make_result, read_results
 from fairseq_milk.sweep.runs import Run

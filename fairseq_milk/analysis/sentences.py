@@ -5,8 +5,9 @@ from typing import Dict, List, NamedTuple, Optional
 import sacrebleu
 
 from ..console.errors import UserError
-from ..scoring.records import Record, find_markers, join_words
+from ..scoring.records import Record, find_markers
 from ..scoring.score import Score
+from ..text.subwords import join_words
 from .diagram import LONGEST, Panel
 
 

@@ -10,10 +10,9 @@ import sacrebleu
 
 from ..console.errors import require
 from ..console.tables import text_table
-from ..scoring import CONVENTIONS, PAPER, Convention, Latency
 from ..scoring.bootstrap import RESAMPLES, SEED, difference
 from ..scoring.generate_log import GenerateLog, read_generate_log
-from ..scoring.latency import LENGTHS, UNITS
+from ..scoring.latency import CONVENTIONS, LENGTHS, PAPER, UNITS, Convention, Latency
 from ..scoring.records import check_same_sentences
 from ..scoring.score import Metrics, Score, score_records
 from ..scoring.texts import check_comparable, published_references, read_references

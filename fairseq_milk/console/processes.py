@@ -1,4 +1,4 @@
-"""Finding, starting and stopping other commands."""
+"""Finding, starting and stopping other commands, and deferring signals until one has been started."""
 
 import ctypes
 import os
@@ -6,8 +6,9 @@ import shutil
 import signal
 import subprocess
 import sys
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Callable, Optional, Sequence
+from typing import Callable, Iterator, List, Optional, Sequence
 
 from .errors import RunError
 
@@ -61,6 +62,21 @@ def _dies_with_us() -> Optional[Callable[[], None]]:
             os._exit(1)
 
     return ask
+
+
+@contextmanager
+def signals_deferred() -> Iterator[None]:
+    """Ctrl-C and SIGTERM take effect after the block, so that a command started in it is always registered."""
+    pending: List[int] = []
+    signals = (signal.SIGINT, signal.SIGTERM)
+    before = [signal.signal(number, lambda number, frame: pending.append(number)) for number in signals]
+    try:
+        yield
+    finally:
+        for number, handler in zip(signals, before):
+            signal.signal(number, handler)
+    if pending:
+        raise KeyboardInterrupt
 
 
 def stop(process: "Process[bytes]") -> None:

@@ -5,11 +5,10 @@
 
 import sys
 from pathlib import Path
-from typing import Any, Callable, Optional, Type
+from typing import Any, Optional, Type
 
 from .errors import UserError
 
-Hook = Callable[[Type[BaseException], BaseException, Any], Any]
 RAISED = f"{UserError.__module__}.{UserError.__qualname__}: "  # as a traceback shows it
 
 
@@ -23,20 +22,16 @@ def is_command(*prefixes: str) -> bool:
 
 def print_user_errors() -> None:
     """Install an exception hook that prints the sentence of an uncaught `UserError` instead of a traceback."""
-    if not isinstance(sys.excepthook, _SentenceHook):
-        sys.excepthook = _SentenceHook(sys.excepthook)
+    otherwise = sys.excepthook
 
-
-class _SentenceHook:
-    def __init__(self, otherwise: Hook) -> None:
-        self.otherwise = otherwise
-
-    def __call__(self, kind: Type[BaseException], error: BaseException, traceback: Any) -> None:
+    def hook(kind: Type[BaseException], error: BaseException, traceback: Any) -> None:
         sentence = sentence_of(error)
         if sentence is None:
-            self.otherwise(kind, error, traceback)
+            otherwise(kind, error, traceback)
         else:
             print(sentence, file=sys.stderr)
+
+    sys.excepthook = hook
 
 
 def sentence_of(error: BaseException) -> Optional[str]:

@@ -41,13 +41,14 @@ SENTENCE = (
 def require_allowed_parts(cfg: Dict[str, Any]) -> None:
     """Raise a ConfigurationError unless every part that fairseq would build from this configuration is allowed.
 
-    Afterwards each part has its name under `_name`, where fairseq looks first.
+    cfg: has a dictionary for the model and the task.  Afterwards each part has its name under `_name`, where fairseq
+    looks first.
     """
     for part in FAIRSEQ:
         options = cfg.get(part)
-        if options in NO_CHOICE and part not in REQUIRED:
+        if options in NO_CHOICE:
             continue
-        if not isinstance(options, (dict, str)) or (part in REQUIRED and not isinstance(options, dict)):
+        if not isinstance(options, (dict, str)):
             raise ConfigurationError(f"its configuration has no {part}")
         cfg[part] = _allowed(part, options)
     _require_harmless_values(cfg)
@@ -86,18 +87,14 @@ def _require(part: str, name: str) -> None:
 
 
 def is_allowed(part: str, name: str) -> bool:
-    return name in FAIRSEQ[part] or is_ours(_registry(part).get(name))
+    registries = {"task": TASK_REGISTRY, "model": ARCH_MODEL_REGISTRY}
+    registry = registries[part] if part in registries else REGISTRIES[part]["registry"]
+    return name in FAIRSEQ[part] or is_ours(registry.get(name))
 
 
 def is_ours(kind: Optional[type]) -> bool:
     """Whether a class is from this plugin, or from another one that the user has imported, and not from fairseq."""
     return kind is not None and kind.__module__.partition(".")[0] != "fairseq"
-
-
-def _registry(part: str) -> Mapping[str, Any]:
-    registries = {"task": TASK_REGISTRY, "model": ARCH_MODEL_REGISTRY}
-    registry: Mapping[str, Any] = registries[part] if part in registries else REGISTRIES[part]["registry"]
-    return registry
 
 
 def require_plain_names(args: Mapping[str, Any]) -> None:
@@ -111,17 +108,21 @@ def require_plain_names(args: Mapping[str, Any]) -> None:
 def _require_harmless_values(cfg: Dict[str, Any]) -> None:
     """fairseq's Adam evaluates its betas, its encoders open files and addresses, --eval-bleu builds a tokeniser."""
     for part in ("bpe", "tokenizer"):
-        for key, value in cfg[part].items() if isinstance(cfg.get(part), dict) else ():
-            if isinstance(value, str):
-                _require_file(part, key, value)
-    optimizer = cfg.get("optimizer")
-    for key, value in optimizer.items() if isinstance(optimizer, dict) else ():
-        if isinstance(value, str) and key.endswith("betas") and not _is_literal(value):
+        for key, value in _texts(cfg.get(part)).items():
+            _require_file(part, key, value)
+    for key, value in _texts(cfg.get("optimizer")).items():
+        if key.endswith("betas") and not _is_literal(value):
             raise ConfigurationError(f"its optimizer has code in {key}")
     detokenizer = cfg["task"].get("eval_bleu_detok")
     if detokenizer not in (*NO_CHOICE, *FAIRSEQ["tokenizer"]):
         raise ConfigurationError(f"its tokenizer '{detokenizer}' is not one that a checkpoint may ask for")
-    _require_types("criterion", cfg)
+    _require_criterion(cfg.get("criterion"))
+
+
+def _texts(options: Any) -> Dict[str, str]:
+    """The options whose value is a string."""
+    items = options.items() if isinstance(options, dict) else ()
+    return {key: value for key, value in items if isinstance(value, str)}
 
 
 def _require_file(part: str, key: str, value: str) -> None:
@@ -132,16 +133,15 @@ def _require_file(part: str, key: str, value: str) -> None:
         raise ConfigurationError(f"its {part} names what is no file in {key}")
 
 
-def _require_types(part: str, cfg: Dict[str, Any]) -> None:
+def _require_criterion(options: Any) -> None:
     """fairseq-validate builds the criterion after the checkpoint has been loaded, when nothing knows its file."""
-    options = cfg.get(part)
-    kind = REGISTRIES[part]["dataclass_registry"].get(options.get("_name")) if isinstance(options, dict) else None
-    if kind is None:
+    kinds = REGISTRIES["criterion"]["dataclass_registry"]
+    if not isinstance(options, dict) or options.get("_name") not in kinds:
         return
     try:
-        merge_with_parent(kind(), OmegaConf.create(options), remove_missing=True)
+        merge_with_parent(kinds[options["_name"]](), OmegaConf.create(options), remove_missing=True)
     except Exception as error:  # omegaconf's
-        raise ConfigurationError(f"its {part} cannot be built: {first_line(error)}") from error
+        raise ConfigurationError(f"its criterion cannot be built: {first_line(error)}") from error
 
 
 def _is_literal(text: str) -> bool:

@@ -28,8 +28,7 @@ def plain_configuration(cfg: Any) -> Dict[str, Any]:
 
 
 class _Copier:
-    def __init__(self) -> None:
-        self.left = MOST
+    left = MOST  # values that may still be copied
 
     def copy(self, value: Any, key: str, depth: int) -> Any:
         self.left -= 1

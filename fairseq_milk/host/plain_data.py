@@ -27,8 +27,7 @@ def plain(value: Any) -> Any:
 
 
 class _Copier:
-    def __init__(self) -> None:
-        self.left = MOST
+    left = MOST  # values that may still be copied
 
     def copy(self, value: Any, depth: int) -> Any:
         self.left -= 1

@@ -1,9 +1,8 @@
 """Registers the plugin: `register` imports fairseq, patches it and registers all classes."""
 
-import contextlib
 import importlib
 import logging
-from typing import Iterator
+from functools import cache
 
 # Each registers its classes when it is imported.  Given as strings, because they import this package themselves.
 MODULES = (
@@ -15,16 +14,17 @@ MODULES = (
     "tasks.simultaneous_translation",
 )
 
-_registered = False
 
-
+@cache
 def register() -> None:
     """See `fairseq_milk.register`."""
-    global _registered
-    if _registered:
-        return
-    with _without_speech_warning():
+    speech = logging.getLogger("fairseq.tasks.text_to_speech")  # warns on import that tensorboardX is not installed
+    before = speech.level
+    speech.setLevel(logging.ERROR)
+    try:
         import fairseq.tasks  # noqa: F401
+    finally:
+        speech.setLevel(before)
     from . import amp_optimizer, checkpoint_reading, checkpoint_writing, command_line, precision
 
     amp_optimizer.install()
@@ -35,16 +35,3 @@ def register() -> None:
     package = __name__.partition(".")[0]
     for module in MODULES:
         importlib.import_module(f"{package}.{module}")
-    _registered = True
-
-
-@contextlib.contextmanager
-def _without_speech_warning() -> Iterator[None]:
-    """Suppress the message of fairseq's speech task, on import, that tensorboardX is not installed."""
-    logger = logging.getLogger("fairseq.tasks.text_to_speech")
-    before = logger.level
-    logger.setLevel(logging.ERROR)
-    try:
-        yield
-    finally:
-        logger.setLevel(before)

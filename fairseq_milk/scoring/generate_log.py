@@ -8,7 +8,8 @@ import json
 import re
 from typing import Any, Dict, Iterable, List, NamedTuple, Optional
 
-from .records import Record, find_marker
+from ..text.subwords import find_marker
+from .records import Record
 
 _LINE = re.compile(r"([STHDI])-(\d+)(?:\t(.*))?$")
 LONGEST_ID = 18  # largest number of digits of a sentence id

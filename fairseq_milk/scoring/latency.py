@@ -15,8 +15,9 @@ from torch import Tensor
 from ..console.errors import UserError
 from ..functional.latency import average_lagging, average_proportion, differentiable_average_lagging
 from ..functional.masking import padding_mask
+from ..text.subwords import word_ends, words_begun
 from ..version import __version__
-from .records import Markers, Record, find_markers, word_ends, words_begun
+from .records import Markers, Record, find_markers
 
 UNITS = ("subword", "word")
 LENGTHS = ("hypothesis", "reference")

@@ -6,9 +6,7 @@ Everything that scores, stores or draws a schedule starts from a `Record`.
 from sys import float_info
 from typing import Any, Dict, Iterable, NamedTuple, Optional, Sequence
 
-from ..text.subwords import find_marker, join_words, word_ends, words_begun
-
-__all__ = ["Markers", "Record", "find_marker", "find_markers", "join_words", "word_ends", "words_begun"]
+from ..text.subwords import find_marker
 
 
 class Record(NamedTuple):

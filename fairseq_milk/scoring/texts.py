@@ -3,7 +3,8 @@
 from pathlib import Path
 from typing import List, NamedTuple, Optional, Sequence
 
-from .records import Record, find_marker, find_markers, join_words
+from ..text.subwords import find_marker, join_words
+from .records import Record, find_markers
 
 SUBWORDS, TOKENISED, PLAIN = "subwords", "tokenised", "plain"
 ESCAPES = ("&apos;", "&quot;", "&amp;", "&#91;", "&#93;", "&lt;", "&gt;", " @-@ ")  # written by the Moses tokeniser

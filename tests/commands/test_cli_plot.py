@@ -8,7 +8,7 @@ import pytest
 
 from fairseq_milk import cli
 from fairseq_milk.analysis.systems import LATENCIES, choose, comparable, curves, distinct_names, group, read_systems
-from fairseq_milk.scoring import PAPER, corpus_latency
+from fairseq_milk.scoring.latency import PAPER, corpus_latency
 from fairseq_milk.scoring.table import read_results, write_results
 from tests.support import stand_in_sweep as stand_in
 

@@ -13,8 +13,9 @@ import pytest
 import sacrebleu
 
 from fairseq_milk import cli
-from fairseq_milk.scoring import CONVENTIONS, PAPER, SIMULEVAL, Record, corpus_latency
 from fairseq_milk.scoring.bootstrap import corpus_sample, difference, interval, mean_sample
+from fairseq_milk.scoring.latency import CONVENTIONS, PAPER, SIMULEVAL, corpus_latency
+from fairseq_milk.scoring.records import Record
 
 WORDS = ["ein", "Ha@@", "us", "steht", "am", "Wa@@", "ld", "und", "fällt"]
 

@@ -10,8 +10,8 @@ import pytest
 
 from fairseq_milk.console.errors import UserError
 from fairseq_milk.generation import DecodingOptions, StreamingSession, load_model
-from fairseq_milk.scoring import SIMULEVAL, corpus_latency, sentence_latency
 from fairseq_milk.scoring.generate_log import read_generate_log
+from fairseq_milk.scoring.latency import SIMULEVAL, corpus_latency, sentence_latency
 from tests.support.fairseq_commands import Finished, run
 from tests.support.generate_output import hypotheses, lines_of
 from tests.support.tiny_models import FIVE

@@ -15,7 +15,7 @@ from fairseq_milk.generation import DecodingOptions, StreamingSession, load_mode
 from fairseq_milk.live import READ, WRITE, Session, Translator
 from fairseq_milk.live.knobs import SHARED, THRESHOLD, K
 from fairseq_milk.live.latency import latency
-from fairseq_milk.scoring import PAPER, Schedule, schedule_latency
+from fairseq_milk.scoring.latency import PAPER, Schedule, schedule_latency
 from fairseq_milk.text.vocabulary import SPECIAL, Vocabulary
 from tests.support.stand_in_translators import stand_in
 from tests.support.tiny_translators import Plain, Translators

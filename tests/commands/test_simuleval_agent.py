@@ -18,8 +18,10 @@ import pytest
 from fairseq_milk.console.errors import UserError
 from fairseq_milk.live import TextOptions
 from fairseq_milk.live.exporting import export
-from fairseq_milk.scoring import SIMULEVAL, find_markers, join_words, sentence_latency, summarise, to_convention
 from fairseq_milk.scoring.generate_log import read_generate_log
+from fairseq_milk.scoring.latency import SIMULEVAL, sentence_latency, summarise, to_convention
+from fairseq_milk.scoring.records import find_markers
+from fairseq_milk.text.subwords import join_words
 from tests.support.fairseq_commands import PLUGIN, ROOT, environment, run
 from tests.support.tiny_translators import SENTENCES, Translators
 from tests.support.torch_features import needs_export

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from fairseq_milk import cli
-from fairseq_milk.scoring import corpus_latency
 from fairseq_milk.scoring.generate_log import read_generate_log
+from fairseq_milk.scoring.latency import corpus_latency
 from fairseq_milk.scoring.table import read_results
 from tests.support.fairseq_commands import CRITERION, make_corpus
 

@@ -6,7 +6,7 @@ import random
 from pathlib import Path
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
-from fairseq_milk.scoring import Record
+from fairseq_milk.scoring.records import Record
 from fairseq_milk.scoring.table import Result, write_results
 
 WORDS = ["ein", "Ha@@", "us", "steht", "am", "Wa@@", "ld", "und", "fällt", "um", "."]

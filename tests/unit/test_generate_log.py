@@ -6,8 +6,8 @@ from typing import Any, Dict
 
 import pytest
 
-from fairseq_milk.scoring import Record
 from fairseq_milk.scoring.generate_log import read_generate_log
+from fairseq_milk.scoring.records import Record
 from fairseq_milk.scoring.texts import texts_of
 
 # As fairseq_cli/generate.py prints them: length-sorted, so not in the order of the ids.

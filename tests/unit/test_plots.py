@@ -41,7 +41,7 @@ from fairseq_milk.analysis.looks import display_name, style_of
 from fairseq_milk.analysis.plane import quality_latency_plane
 from fairseq_milk.analysis.points import Point, pareto_front
 from fairseq_milk.analysis.systems import paper_curves
-from fairseq_milk.scoring import Record
+from fairseq_milk.scoring.records import Record
 from tests.support.strange_text import NASTY
 
 SOURCE = ["weil", "john", "smith", "den", "hund", "kauft", "</s>"]

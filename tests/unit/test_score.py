@@ -8,8 +8,9 @@ import pytest
 import sacrebleu
 
 from fairseq_milk.console.errors import UserError
-from fairseq_milk.scoring import PAPER, SIMULEVAL, Convention, Latency, Record, corpus_latency
 from fairseq_milk.scoring.collapse import HURRYING, WAITING, Reads, count_reads, reads_of
+from fairseq_milk.scoring.latency import PAPER, SIMULEVAL, Convention, Latency, corpus_latency
+from fairseq_milk.scoring.records import Record
 from fairseq_milk.scoring.score import MEASURES, Metrics, score_records
 from fairseq_milk.scoring.texts import PLAIN, SUBWORDS, TOKENISED, Texts, check_comparable, form_of, texts_of
 

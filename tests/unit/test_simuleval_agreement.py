@@ -14,17 +14,17 @@ from typing import Any, Dict, List, Optional
 
 import pytest
 
-from fairseq_milk.scoring import (
+from fairseq_milk.scoring.latency import (
     SIMULEVAL,
     Convention,
     Latency,
-    Record,
     Schedule,
     corpus_latency,
     schedule_latency,
     sentence_latency,
     summarise,
 )
+from fairseq_milk.scoring.records import Record
 from tests.support import simuleval_peer
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -10,7 +10,8 @@ from typing import Any, Dict, List
 import pytest
 
 from fairseq_milk.console.errors import RunError, UserError
-from fairseq_milk.scoring import Record, corpus_latency
+from fairseq_milk.scoring.latency import corpus_latency
+from fairseq_milk.scoring.records import Record
 from fairseq_milk.scoring.table import Result, read_results, write_results
 from fairseq_milk.sweep import score
 from fairseq_milk.sweep.runs import Run
