@@ -46,9 +46,6 @@ class Sample(NamedTuple):
     def corpus_score(self) -> float:
         return self.score(self.statistics.sum(0))
 
-    def corpus_result(self) -> Any:
-        return self.result(self.statistics.sum(0))
-
 
 def mean_sample(values: Sequence[Optional[float]]) -> Sample:
     """The mean of the values that are not None."""
@@ -81,8 +78,7 @@ def difference(first: Sample, second: Sample, resamples: int, seed: int) -> Diff
     differences = after - before
     observed = second.corpus_score() - first.corpus_score()
     extreme = int((np.abs(differences - observed) >= abs(observed)).sum())
-    low, high = central(differences)
-    return Difference(observed, low, high, p=(extreme + 1) / (resamples + 1))
+    return Difference(observed, *central(differences), p=(extreme + 1) / (resamples + 1))
 
 
 def resampled(samples: Sequence[Sample], resamples: int, seed: int) -> np.ndarray:

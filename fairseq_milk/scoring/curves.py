@@ -71,15 +71,13 @@ def make_curve(
     seed: int = SEED,
 ) -> Curve:
     """The curve of a system.  points: the scores of each point, one per seed.  measure: 'BLEU' or 'chrF'."""
-    lags, qualities = [], []
-    for scores in points:
+    found = []
+    for setting, scores in zip(settings, points):
         drawn = np.random.default_rng([seed, len(scores)]).integers(len(scores), size=(len(scores), resamples))
-        lags.append(_mean_over_seeds(scores, "DAL", drawn, resamples, seed))
-        qualities.append(_mean_over_seeds(scores, measure, drawn, resamples, seed))
-    order = sorted(range(len(points)), key=lambda n: lags[n][0])
-    return Curve(
-        [settings[n] for n in order], np.stack([lags[n] for n in order]), np.stack([qualities[n] for n in order])
-    )
+        lag, quality = (_mean_over_seeds(scores, name, drawn, resamples, seed) for name in ("DAL", measure))
+        found.append((setting, lag, quality))
+    ordered, lags, qualities = zip(*sorted(found, key=lambda point: point[1][0]))
+    return Curve(list(ordered), np.stack(lags), np.stack(qualities))
 
 
 def _mean_over_seeds(scores: Sequence[Score], measure: str, drawn: np.ndarray, resamples: int, seed: int) -> np.ndarray:
@@ -103,9 +101,7 @@ def compare(first: Curve, second: Curve) -> Comparison:
         raise ValueError("a single point must come first: exchange the systems")
     shared = (second.dal[:, 0].min() <= first.dal[:, 0]) & (first.dal[:, 0] <= second.dal[:, 0].max())
     at_points = curve_difference(first, second, first.dal)
-    points = [
-        _difference(first.settings[n], [first.dal[n, 0]], at_points[n]) for n in range(len(first.settings)) if shared[n]
-    ]
+    points = [_difference(first.settings[n], [first.dal[n, 0]], at_points[n]) for n in np.flatnonzero(shared)]
     lags = common_lags(first, second)
     if lags[0, 0] > lags[-1, 0]:
         raise ValueError("the two systems have no lag in common")

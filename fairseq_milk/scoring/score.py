@@ -68,29 +68,22 @@ class Score:
         self._samples: Dict[str, Optional[Sample]] = {}
         self._quality = {name: metrics.metric(name) for name in QUALITIES}
         if no_latency is None:
-            self._measure()
-
-    def _measure(self) -> None:
-        convention = self.metrics.convention
-        try:
-            self.sentences = sentence_latency(self.records, convention)
-            self.latency = summarise(self.sentences, convention)
-        except ValueError as error:  # all hypotheses are empty, or the convention needs references
-            self.no_latency = str(error)
+            try:
+                self.sentences = sentence_latency(records, metrics.convention)
+                self.latency = summarise(self.sentences, metrics.convention)
+            except ValueError as error:  # all hypotheses are empty, or the convention needs references
+                self.no_latency = str(error)
 
     def sample(self, name: str) -> Optional[Sample]:
         """The statistics that are resampled for intervals and comparisons of a metric; None if it is not available."""
         if name not in self._samples:
-            self._samples[name] = self._quality_sample(name) if name in QUALITIES else self._latency_sample(name)
+            self._samples[name] = self._make_sample(name)
         return self._samples[name]
 
-    def _quality_sample(self, name: str) -> Optional[Sample]:
-        hypotheses, references = self.texts
-        if references is None or not references:
-            return None
-        return corpus_sample(self._quality[name], hypotheses, references)
-
-    def _latency_sample(self, name: str) -> Optional[Sample]:
+    def _make_sample(self, name: str) -> Optional[Sample]:
+        if name in QUALITIES:
+            hypotheses, references = self.texts
+            return corpus_sample(self._quality[name], hypotheses, references) if references else None
         if self.latency is None:
             return None
         return mean_sample([None if latency is None else getattr(latency, name) for latency in self.sentences])
@@ -123,7 +116,7 @@ class Score:
         sample = self.sample("BLEU")
         if sample is None:
             return "no BLEU: there are no references"
-        return f"{sample.corpus_result().format()} ({self.signature('BLEU')})"
+        return f"{sample.result(sample.statistics.sum(0)).format()} ({self.signature('BLEU')})"
 
     def latency_string(self) -> str:
         return f"no latency: {self.no_latency}" if self.latency is None else self.latency.format()

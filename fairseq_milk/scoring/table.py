@@ -89,10 +89,9 @@ def make_result(score: Score, system: str, setting: str = "", seed: int = 0, **o
     figures: Dict[str, Any] = {column: score.figure(measure) for column, measure in FIGURES.items()}
     for column, measure in INTERVALS.items():
         figures[column], figures[f"{column}_low"], figures[f"{column}_high"] = score.interval(measure)
-    unknown = {"train_seconds": math.nan, "generate_seconds": math.nan, "warm_start": "", "checkpoint": "", "log": ""}
     row = {
-        **unknown,
-        "commit": "",
+        **dict.fromkeys(("train_seconds", "generate_seconds"), math.nan),
+        **dict.fromkeys(("warm_start", "checkpoint", "log", "commit"), ""),
         "n_sentences": len(score.records),
         "bleu_signature": score.signature("BLEU"),
         "chrf_signature": score.signature("chrF"),
@@ -127,12 +126,11 @@ def read_results(path: Union[str, Path]) -> List[Result]:
 
 def _read_row(path: Path, number: int, row: Dict[str, Any]) -> Result:
     cells: Dict[str, Any] = {}
-    for name in (*TYPES, *(name for name in row if name not in TYPES)):
+    for name, kind in {**TYPES, **{name: float for name in row if name not in TYPES}}.items():
         if name not in row and name in Result._field_defaults:
             continue
         if name not in row:
             raise UserError(f"{path}, row {number}: there is no column {name}")
-        kind = TYPES.get(name, float)
         try:
             cells[name] = _parse(row[name], kind)
         except (TypeError, ValueError, OverflowError):

@@ -6,7 +6,7 @@ from typing import List, NamedTuple, Optional, Sequence
 from ..text.subwords import find_marker, join_words
 from .records import Record, find_markers
 
-SUBWORDS, TOKENISED, PLAIN = "subwords", "tokenised", "plain"
+SUBWORDS, TOKENISED, PLAIN = "text with subwords left in", "tokenised text", "detokenised text"  # as messages say it
 ESCAPES = ("&apos;", "&quot;", "&amp;", "&#91;", "&#93;", "&lt;", "&gt;", " @-@ ")  # written by the Moses tokeniser
 
 
@@ -21,7 +21,7 @@ class Texts(NamedTuple):
         form = form_of(self.hypotheses)
         references = form if self.references is None else form_of(self.references)
         if form != references:
-            return f"the hypotheses are {_words(form)} but the references {_words(references)}: BLEU is too low"
+            return f"the hypotheses are {form} but the references {references}: BLEU is too low"
         if form == SUBWORDS:
             return "BLEU is of subwords: decode with --remove-bpe"
         if form == TOKENISED:
@@ -72,11 +72,7 @@ def check_comparable(first: Texts, second: Texts, names: Sequence[str]) -> Optio
     forms = form_of(first.hypotheses), form_of(second.hypotheses)
     if forms[0] == forms[1]:
         return None
-    said = f"{names[0]} is {_words(forms[0])}, {names[1]} is {_words(forms[1])}"
+    said = f"{names[0]} is {forms[0]}, {names[1]} is {forms[1]}"
     if SUBWORDS in forms:
         raise ValueError(f"{said}: these cannot be compared, decode both with --remove-bpe")
     return f"{said}: this alone makes their BLEU scores differ"
-
-
-def _words(form: str) -> str:
-    return {SUBWORDS: "text with subwords left in", TOKENISED: "tokenised text", PLAIN: "detokenised text"}[form]
