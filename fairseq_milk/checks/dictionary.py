@@ -13,8 +13,7 @@ def check_dictionary(subject: Subject) -> Finding:
     figures = {"words": words, "rows": rows, "largest": largest}
     for side in words:
         if rows[side] != words[side]:
-            sentence = f"the model has {rows[side]} {side} words and the dictionary {words[side]}"
-            return Finding(FAIL, sentence, figures)
+            return Finding(FAIL, f"the model has {rows[side]} {side} words and the dictionary {words[side]}", figures)
         if largest[side] >= words[side]:
             sentence = (
                 f"the {side} data have word number {largest[side]} and the dictionary {words[side]} words: they were "

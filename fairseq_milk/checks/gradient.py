@@ -53,23 +53,22 @@ def total_norm(norms: Iterable[float]) -> float:
 
 
 def gradient_norms(
-    subject: Subject, loss: Callable[[Subject], Tensor], parameters_of: Dict[str, Tensor]
+    subject: Subject, loss: Callable[[Subject], Tensor], parameters: Dict[str, Tensor]
 ) -> Dict[str, float]:
     """||d loss / d parameter|| for each parameter in training mode, with noise and dropout; 0 without a gradient."""
-    names, parameters = zip(*parameters_of.items())
+    norms = dict.fromkeys(parameters, 0.0)
+    learning = {name: p for name, p in parameters.items() if p.requires_grad}
     subject.model.train()
     try:
         with torch.random.fork_rng(devices=[]), torch.enable_grad():
             torch.manual_seed(1)
             value = loss(subject)
-            learning = [p for p in parameters if p.requires_grad]
-            if not value.requires_grad or not learning:
-                return dict.fromkeys(names, 0.0)
-            found = dict(zip(map(id, learning), torch.autograd.grad(value, learning, allow_unused=True)))
+            if value.requires_grad and learning:
+                gradients = torch.autograd.grad(value, list(learning.values()), allow_unused=True)
+                norms.update((name, float(g.norm())) for name, g in zip(learning, gradients) if g is not None)
     finally:
         subject.model.eval()
-    gradients = [found.get(id(p)) for p in parameters]
-    return {name: 0.0 if g is None else float(g.norm()) for name, g in zip(names, gradients)}
+    return norms
 
 
 def expected_dal(subject: Subject) -> Tensor:

@@ -6,8 +6,8 @@ from typing import Callable, List, Optional, Sequence
 
 from ..console.durations import duration
 from ..console.errors import RunError
+from ..console.processes import signals_deferred
 from ..console.progress import Line
-from ..console.signals import signals_deferred
 from .job import Job, lock
 from .runs import Run, with_predecessors
 
