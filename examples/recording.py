@@ -6,6 +6,7 @@ import io
 import json
 import os
 from pathlib import Path
+from statistics import fmean
 from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence
 
 from fairseq_milk import cli
@@ -49,6 +50,15 @@ def label(result: Result, shown: Iterable[Result]) -> str:
 def with_interval(result: Result, column: str, places: int) -> str:
     value, low, high = (result.figure(f"{column}{end}") for end in ("", "_low", "_high"))
     return f"{value:.{places}f} ({low:.{places}f}–{high:.{places}f})"
+
+
+def figures_by_seed(results: Sequence[Result]) -> List[str]:
+    """Four cells: BLEU of each seed and its mean, DAL of each seed and its mean."""
+    cells: List[str] = []
+    for column, places in (("bleu", 1), ("dal", 2)):
+        figures = [result.figure(column) for result in results]
+        cells += [", ".join(f"{figure:.{places}f}" for figure in figures), f"{fmean(figures):.{places}f}"]
+    return cells
 
 
 def plot(*words: Any) -> None:

@@ -11,11 +11,21 @@ import argparse
 import json
 import sys
 from pathlib import Path
-from typing import Any, Dict, List, Optional, Sequence
+from typing import Any, Collection, Dict, List, Optional, Sequence
 
 from examples.document import fill
 from examples.europarl_de_en import schedules, training_curves
-from examples.recording import Cells, as_csv, compare, label, merged_results, plot, systems_table, with_interval
+from examples.recording import (
+    Cells,
+    as_csv,
+    compare,
+    figures_by_seed,
+    label,
+    merged_results,
+    plot,
+    systems_table,
+    with_interval,
+)
 from fairseq_milk.analysis import drawing
 from fairseq_milk.cli.compare import MEAN, difference_cells
 from fairseq_milk.console.exit_codes import exit_code
@@ -49,10 +59,8 @@ def record(sweep: Path, shown: Sequence[str]) -> None:
     points = [point for log in sorted(sweep.glob("*/train.log")) for point in training_curves.read_log(log)]
     runs, before = {point.run for point in points}, training_curves.read_points(TRAINING) if TRAINING.exists() else []
     write_atomically(TRAINING, as_csv([*(point for point in before if point.run not in runs), *points]))
-    compared = {subset: compare(sweep / "results.csv", *curves, subset) for subset, curves in SUBSETS.items()}
-    comparisons = {subset: found for subset, found in compared.items() if found}
-    if comparisons or not COMPARISON.exists():
-        write_atomically(COMPARISON, json.dumps(comparisons, indent=1, ensure_ascii=False) + "\n")
+    kept = json.loads(COMPARISON.read_text(encoding="utf-8")) if COMPARISON.exists() else {}
+    write_atomically(COMPARISON, json.dumps({**kept, **comparisons(sweep)}, indent=1, ensure_ascii=False) + "\n")
     logs = {name: str(sweep / run / "results" / "generate-valid.jsonl") for name, run in zip(SHOWN, shown)}
     records = {name: read_generate_log(path).records for name, path in logs.items()}
     for sentence in SENTENCES if records else ():
@@ -61,6 +69,23 @@ def record(sweep: Path, shown: Sequence[str]) -> None:
         plot("delays", *(f"{name}={path}" for name, path in logs.items()), "--out", KEPT / "initial-delays.png")
     draw()
     write_atomically(DOCUMENT, fill(DOCUMENT, tables()))
+
+
+def comparisons(sweep: Path) -> Dict[str, Any]:
+    """MILk minus wait-k on each data set, as far as the sweep has both curves."""
+    table_of_sweep = sweep / "results.csv"
+    results, found = read_results(table_of_sweep), {}
+    for subset, curves in SUBSETS.items():
+        seeds = {result.seed for result in results if result.system in curves}
+        compared = compare(table_of_sweep, *curves, subset)
+        if compared:
+            found[comparison_name(subset, seeds)] = compared
+    return found
+
+
+def comparison_name(subset: str, seeds: Collection[int]) -> str:
+    """The data set, with the seeds if the whole curves, which have seed 1, are not in the sweep."""
+    return subset if 1 in seeds else f"{subset}, seeds {' and '.join(map(str, sorted(seeds)))}"
 
 
 def draw() -> None:
@@ -76,11 +101,12 @@ def tables() -> Dict[str, Cells]:
     """From what the repository keeps."""
     results, points = by_lag(read_results(TABLE)), training_curves.read_points(TRAINING)
     known = [run for run in FROM_SCRATCH if any(point.run == run for point in points)]
-    comparisons = json.loads(COMPARISON.read_text(encoding="utf-8"))
+    compared = json.loads(COMPARISON.read_text(encoding="utf-8"))
     return {
         "test": systems_table([r for r in results if r.subset == "test"], results, FIGURES),
         "dev": dev_table([r for r in results if r.subset == "valid"]),
-        **({"difference": difference_table(comparisons)} if comparisons else {}),
+        **({"difference": difference_table(compared)} if compared else {}),
+        "seeds": seeds_table([r for r in results if r.subset == "test"]),
         "scratch": training_curves.validation_table(points, known),
     }
 
@@ -97,6 +123,17 @@ def dev_table(results: Sequence[Result]) -> Cells:
     return [heading] + [
         [label(r, results), *(with_interval(r, c, places) for c, places in columns.items())] for r in results
     ]
+
+
+def seeds_table(results: Sequence[Result]) -> Cells:
+    """The systems that were trained with several seeds."""
+    names = list(dict.fromkeys(result.name for result in results))
+    groups = {name: sorted((r for r in results if r.name == name), key=lambda r: r.seed) for name in names}
+    cells = [["system", "seeds", "BLEU of each seed", "mean", "DAL of each seed", "mean"]]
+    for name, group in groups.items():
+        if len(group) > 1:
+            cells.append([name, ", ".join(str(r.seed) for r in group), *figures_by_seed(group)])
+    return cells
 
 
 def difference_table(comparisons: Dict[str, Any]) -> Cells:

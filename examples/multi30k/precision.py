@@ -5,10 +5,9 @@ results/precision.csv has the line of each system, results/precision.json what `
 
 import json
 from pathlib import Path
-from statistics import fmean
 from typing import Any, Dict, List, Optional, Sequence
 
-from examples.recording import Cells, compare
+from examples.recording import Cells, compare, figures_by_seed
 from fairseq_milk.console.errors import RunError, UserError
 from fairseq_milk.console.files import write_atomically
 from fairseq_milk.scoring.table import Result, as_csv, read_results
@@ -25,21 +24,14 @@ def precision_table() -> Cells:
     results = read_results(TABLE) if TABLE.exists() else []
     known = {name: [result for result in results if result.system == name] for name in SYSTEMS}
     compared = json.loads(COMPARISONS.read_text(encoding="utf-8")) if COMPARISONS.exists() else {}
+
+    def figures(trained: Sequence[Result]) -> List[str]:
+        return figures_by_seed(trained) if trained else [MISSING] * 4
+
     cells = [["system", "BLEU of each seed", "mean", "DAL of each seed", "mean", "BLEU more (95 %)", "DAL more (95 %)"]]
     for exact, rounded in PAIRS.items():
-        cells.append([exact, *_figures(known[exact]), "", ""])
-        cells.append([rounded, *_figures(known[rounded]), *_differences(compared.get(rounded))])
-    return cells
-
-
-def _figures(results: Sequence[Result]) -> List[str]:
-    """The figures of each seed, and their means."""
-    if not results:
-        return [MISSING] * 4
-    cells: List[str] = []
-    for column, places in (("bleu", 1), ("dal", 2)):
-        figures = [result.figure(column) for result in results]
-        cells += [", ".join(f"{figure:.{places}f}" for figure in figures), f"{fmean(figures):.{places}f}"]
+        cells.append([exact, *figures(known[exact]), "", ""])
+        cells.append([rounded, *figures(known[rounded]), *_differences(compared.get(rounded))])
     return cells
 
 

@@ -49,6 +49,18 @@ def test_a_difference_has_a_row_per_point_and_the_mean() -> None:
     ]
 
 
+def test_a_point_with_several_seeds_has_a_row_with_each() -> None:
+    first = record.read_results(record.TABLE)[0]._replace(system="milk", setting="latency-weight=1")
+    runs = [first._replace(seed=seed, bleu=bleu, dal=dal) for seed, bleu, dal in ((2, 18.5, 8.0), (1, 17.5, 7.0))]
+    table = record.seeds_table([*runs, first._replace(setting="latency-weight=2")])
+    assert table[1:] == [["milk latency-weight=1", "1, 2", "17.5, 18.5", "18.0", "7.00, 8.00", "7.50"]]
+
+
+def test_a_comparison_without_seed_1_does_not_replace_that_of_the_whole_curves() -> None:
+    assert record.comparison_name("test", {1, 2}) == "test"
+    assert record.comparison_name("test", {3, 2}) == "test, seeds 2 and 3"
+
+
 def test_a_recorded_run_is_kept_until_it_is_run_again(tmp_path: Path) -> None:
     first = record.read_results(record.TABLE)[0]
     kept, sweep = tmp_path / "kept" / "results.csv", tmp_path / "sweep"
