@@ -38,9 +38,11 @@ def refuse_endless(path: Union[str, Path]) -> None:
 
 def require_text(path: Union[str, Path], option: str) -> None:
     """Raise a UserError if the file given to `option` cannot be read or has a line that is not UTF-8."""
+    number = 0
     try:
         with open(path, "rb") as file:
-            for number, line in enumerate(file, start=1):
+            for line in file:
+                number += 1
                 line.decode("utf-8")
     except OSError as error:
         raise UserError(f"{option} {path} cannot be read: {error.strerror}") from error

@@ -16,8 +16,7 @@ def text_table(cells: Cells, last: str = "right") -> str:
     """A table for the terminal.  last: alignment of the last column, 'left' if it holds text."""
     heading, *rows = cells
     sides = ["left", *["right"] * (len(heading) - 2), last][: len(heading)]
-    table: str = tabulate.tabulate(rows, heading, disable_numparse=True, colalign=sides if rows else None)
-    return table
+    return str(tabulate.tabulate(rows, heading, disable_numparse=True, colalign=sides if rows else None))
 
 
 def markdown_table(cells: Cells) -> str:

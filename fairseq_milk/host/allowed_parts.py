@@ -106,7 +106,8 @@ def require_plain_names(args: Mapping[str, Any]) -> None:
 
 
 def _require_harmless_values(cfg: Dict[str, Any]) -> None:
-    """fairseq's Adam evaluates its betas, its encoders open files and addresses, --eval-bleu builds a tokeniser."""
+    """Check options with side effects: fairseq evaluates Adam's betas, opens the files of its encoders and downloads
+    from addresses, and builds the tokeniser of --eval-bleu."""
     for part in ("bpe", "tokenizer"):
         for key, value in _texts(cfg.get(part)).items():
             _require_file(part, key, value)
@@ -126,7 +127,7 @@ def _texts(options: Any) -> Dict[str, str]:
 
 
 def _require_file(part: str, key: str, value: str) -> None:
-    """A file may be missing, for the caller may name another, but what has no end would be read for ever."""
+    """Refuse an address, and a device or a pipe, which has no end.  A missing file is left to the caller to replace."""
     if urlsplit(value).scheme:
         raise ConfigurationError(f"its {part} has an address in {key}")
     if os.path.exists(value) and not os.path.isfile(value):
@@ -134,7 +135,7 @@ def _require_file(part: str, key: str, value: str) -> None:
 
 
 def _require_criterion(options: Any) -> None:
-    """fairseq-validate builds the criterion after the checkpoint has been loaded, when nothing knows its file."""
+    """Check the types of its options now: fairseq-validate builds it when the name of the file is no longer known."""
     kinds = REGISTRIES["criterion"]["dataclass_registry"]
     if not isinstance(options, dict) or options.get("_name") not in kinds:
         return

@@ -64,7 +64,7 @@ def read_checkpoint(path: str) -> Dict[str, Any]:
 
 
 def _reason(error: Exception) -> str:
-    """Without torch's advice to load the file all the same, and let it run code."""
+    """The first line of the message, without torch's advice to load the file without `weights_only`."""
     advice, mark, said = str(error).partition("WeightsUnpickler error:")
     return said.strip().partition("\n")[0] if mark else first_line(error)
 
@@ -99,7 +99,7 @@ def verify_checksums(content: bytes) -> None:
 
 
 def _has_one_directory(content: bytes, start: int) -> bool:
-    """Whether all that point to the directory of an archive mean the one at `start`, which ends the file.
+    """Whether every pointer to the directory of an archive leads to the one at `start`, at the end of the file.
 
     zipfile and torch follow different pointers: a file could show one directory to each.
     """

@@ -12,5 +12,4 @@ class QuickDictionary(Dictionary):
     def string(self, tensor: Any, *args: Any, **kwargs: Any) -> str:
         """Convert the tensor to numbers first, because fairseq compares its elements as single tensors."""
         flat = torch.is_tensor(tensor) and tensor.dim() == 1
-        text: str = super().string(tensor.tolist() if flat else tensor, *args, **kwargs)
-        return text
+        return str(super().string(tensor.tolist() if flat else tensor, *args, **kwargs))

@@ -23,7 +23,7 @@ def require_sizes(options: Mapping[str, Any], parameters: Mapping[str, Any]) -> 
 
 
 def fewest_parameters(options: Mapping[str, Any]) -> int:
-    """Fewer than any model with these options has: one matrix per layer where there are four or more."""
+    """A lower bound of the parameters of a model with these options: one matrix per layer, which has at least four."""
     sizes = {name: _whole(options.get(name)) for name in (*LAYERS, *WIDTHS)}
     layers, width = sum(sizes[name] for name in LAYERS), sizes["hidden_size"] or sizes["embed_dim"]
     inside = layers * width * max(width, sizes["ffn_dim"])
@@ -31,13 +31,13 @@ def fewest_parameters(options: Mapping[str, Any]) -> int:
 
 
 def _numbers(tensors: Any) -> int:
-    """The numbers that the tensors hold, each counted once if they share them."""
+    """The number of elements in the storages of the tensors, shared ones counted once."""
     storages = {tensor.untyped_storage().data_ptr(): tensor for tensor in tensors}.values()
     return sum(tensor.untyped_storage().nbytes() // tensor.element_size() for tensor in storages)
 
 
 def _whole(value: Any) -> int:
-    """As OmegaConf would understand it, which refuses what is no number later."""
+    """The value as an integer; 0 if it is not a number, which OmegaConf refuses later."""
     try:
         return int(value)
     except (TypeError, ValueError, OverflowError):

@@ -146,7 +146,7 @@ def require_fitting_moments(trainer: Any, path: str) -> None:
 
 
 def _is_setting(value: Any) -> bool:
-    """A switch, a number or some numbers: a text would be noticed in the next update."""
+    """Whether the value is None, a bool, a finite number or a sequence of these; others fail in the next update."""
     if isinstance(value, (list, tuple)):
         return all(map(_is_setting, value))
     if isinstance(value, torch.Tensor):

@@ -35,7 +35,7 @@ class Scheduler:
         self.active: List[Job] = []
         self.failed: List[Run] = []
         self.elsewhere: List[Run] = []  # those that another process executes
-        self.clock = Clock(jobs)
+        self.durations: List[float] = []  # seconds per training that has ended
 
     def run(self, poll: float) -> List[Run]:
         before = len(self.runs) - len(self.waiting)
@@ -82,16 +82,32 @@ class Scheduler:
                 self.line.say(str(error))
             job.close()
             self.active.remove(job)
-            self.clock.note(job)
+            seconds = job.training_seconds()
+            if seconds is not None:
+                self.durations.append(seconds)
             if job.run not in self.failed:
                 self.finished(job.run)
 
     def _show(self) -> None:
         done = f"{len(self.runs) - len(self.waiting) - len(self.active)} of {len(self.runs)} done"
-        left = self.clock.seconds_left(self.active, self.waiting)
+        left = self._seconds_left()
         said = [job.describe() for job in self.active]
         said += [f"{run.name} is run by another process" for run in self.elsewhere]
         self.line.show([*said, done if left is None else f"{done}, {duration(left)} left"])
+
+    def _seconds_left(self) -> Optional[float]:
+        """The remaining time, estimated from the speed of the trainings so far; None if there is no estimate yet."""
+        whole = [job.training_seconds() for job in self.active]
+        known = [seconds for seconds in whole if seconds is not None] or self.durations[-self.jobs :]
+        if not self.active or not known:
+            return None
+        mean = sum(known) / len(known)
+        running = [
+            job.share_left() * (mean if seconds is None else seconds) + DECODING + (START if seconds is None else 0.0)
+            for job, seconds in zip(self.active, whole)
+        ]
+        queued = len(self.waiting) * (mean + START + DECODING)
+        return max(max(running), (sum(running) + queued) / self.jobs)
 
 
 def is_ready(run: Run) -> bool:
@@ -101,30 +117,3 @@ def is_ready(run: Run) -> bool:
 def cores() -> int:
     """The number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-class Clock:
-    """Estimates the remaining time from the speed of the trainings so far."""
-
-    def __init__(self, jobs: int) -> None:
-        self.jobs = jobs
-        self.finished: List[float] = []  # seconds per training
-
-    def note(self, job: Job) -> None:
-        seconds = job.training_seconds()
-        if seconds is not None:
-            self.finished.append(seconds)
-
-    def seconds_left(self, active: Sequence[Job], waiting: Sequence[Run]) -> Optional[float]:
-        """The remaining time; None as long as there is no estimate."""
-        whole = [job.training_seconds() for job in active]
-        known = [seconds for seconds in whole if seconds is not None] or self.finished[-self.jobs :]
-        if not active or not known:
-            return None
-        mean = sum(known) / len(known)
-        running = [
-            job.share_left() * (mean if seconds is None else seconds) + DECODING + (START if seconds is None else 0.0)
-            for job, seconds in zip(active, whole)
-        ]
-        queued = len(waiting) * (mean + START + DECODING)
-        return max(max(running), (sum(running) + queued) / self.jobs)

@@ -24,9 +24,7 @@ class _Loader(yaml.SafeLoader):
     def get_single_node(self) -> Any:
         node = super().get_single_node()
         if node is not None and _count(node, {}) > MOST:
-            raise yaml.constructor.ConstructorError(
-                None, None, f"it stands for more than {MOST} values", node.start_mark
-            )
+            raise yaml.MarkedYAMLError(problem=f"it stands for more than {MOST} values", problem_mark=node.start_mark)
         return node
 
     def compose_mapping_node(self, anchor: Any) -> Any:
@@ -35,8 +33,7 @@ class _Loader(yaml.SafeLoader):
         seen = set()
         for key in [key for key, _ in node.value if isinstance(key, yaml.ScalarNode)]:
             if key.value in seen:
-                problem = f"the key '{key.value}' appears twice"
-                raise yaml.constructor.ConstructorError(None, None, problem, key.start_mark)
+                raise yaml.MarkedYAMLError(problem=f"the key '{key.value}' appears twice", problem_mark=key.start_mark)
             seen.add(key.value)
         return node
 
@@ -55,7 +52,7 @@ def _count(node: Any, counted: Dict[int, int]) -> int:
     """The number of values of a node with its aliases expanded.  counted: numbers already known, by node id."""
     if id(node) in counted:
         if not counted[id(node)]:
-            raise yaml.constructor.ConstructorError(None, None, "it contains itself", node.start_mark)
+            raise yaml.MarkedYAMLError(problem="it contains itself", problem_mark=node.start_mark)
         return counted[id(node)]
     counted[id(node)] = 0
     parts = [part for item in node.value for part in (item if isinstance(item, tuple) else (item,))]
