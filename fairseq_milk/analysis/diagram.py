@@ -51,24 +51,23 @@ class Panel(NamedTuple):
         target = [*record.hypothesis, EOS][: len(record.delays)]
         return cls([*record.source, EOS], target, record.delays, record.attention, title=title)
 
-    def as_lists(self) -> "Panel":
-        return Panel(*map(as_lists, self))
-
-    def check(self) -> None:
+    def checked(self) -> "Panel":
+        """The panel in lists; ValueError if it cannot be drawn."""
+        panel = Panel(*map(as_lists, self))
+        columns, rows = len(panel.source), len(panel.target)
         for name in ("delays", "attention", "best", "wrong"):
-            values = getattr(self, name)
-            if values is not None and len(values) != len(self.target):
-                raise ValueError(f"one each is needed for {len(self.target)} target tokens, got {len(values)} {name}")
-        if not len(self.target):
+            values = getattr(panel, name)
+            if values is not None and len(values) != rows:
+                raise ValueError(f"one each is needed for {rows} target tokens, got {len(values)} {name}")
+        if not rows:
             raise ValueError("a sentence without target tokens cannot be drawn")
-        if max(len(self.source), len(self.target)) > LONGEST:
+        if max(columns, rows) > LONGEST:
             raise ValueError(f"a sentence of more than {LONGEST} tokens cannot be drawn")
         for name in ("delays", "best"):
-            values = getattr(self, name)
-            if values is not None and not 0 <= min(values) <= max(values) <= len(self.source):
-                raise ValueError(
-                    f"{name} from {min(values)} to {max(values)} do not fit a source of {len(self.source)} tokens"
-                )
+            values = getattr(panel, name)
+            if values is not None and not 0 <= min(values) <= max(values) <= columns:
+                raise ValueError(f"{name} from {min(values)} to {max(values)} do not fit a source of {columns} tokens")
+        return panel
 
 
 def schedule_diagram(
@@ -86,9 +85,7 @@ def schedule_diagram(
 
 def schedule_diagrams(panels: Sequence[Panel], title: str = "") -> Figure:
     """The diagrams of several systems side by side."""
-    panels = [panel.as_lists() for panel in panels]
-    for panel in panels:
-        panel.check()
+    panels = [panel.checked() for panel in panels]
     if not panels:
         raise ValueError("there is nothing to draw")
     tokens = max(sum(len(p.source) for p in panels), *(len(p.target) for p in panels))
@@ -181,9 +178,8 @@ def _legend(figure: Figure, panels: Sequence[Panel], font: float, width: float) 
     handles = [Line2D([], [], color=PATH, marker="o", markersize=7, markerfacecolor="white", markeredgecolor=HEAD,
                       markeredgewidth=1.6, linewidth=2.5, label="how far it has read")]  # fmt: skip
     if any(p.attention is not None for p in panels):
-        shade = Line2D([], [], color="0.25", marker="o", linestyle="", markersize=7.0)
-        shade.set_label("attention: the darker, the more")
-        handles.append(shade)
+        label = "attention: the darker, the more"
+        handles.append(Line2D([], [], color="0.25", marker="o", linestyle="", markersize=7.0, label=label))
     if any(p.best is not None for p in panels):
         handles.append(Line2D([], [], color=ORANGE, linestyle=DASHES, label="how far one must read"))
     if any(p.wrong is not None and any(p.wrong) for p in panels):

@@ -17,18 +17,19 @@ TICKS = 24  # at most
 def delay_histogram(delays: Mapping[str, Integers], title: str = "") -> Figure:
     """One row per system, in per cent of its sentences.  delays: g_1 of each sentence, by system."""
     delays = {name: as_lists(values) for name, values in delays.items()}
-    for name, values in delays.items():
-        if not len(values):
-            raise ValueError(f"{name} has no sentence with a delay")
     if not delays:
         raise ValueError("there is nothing to draw")
+    for name, values in delays.items():
+        if not values:
+            raise ValueError(f"{name} has no sentence with a delay")
     shares = {name: delay_shares(values) for name, values in delays.items()}
     with house_style():
         figure = Figure(figsize=(6.4, 0.9 + 1.5 * len(shares)), layout="constrained")
         rows: Any = figure.subplots(len(shares), 1, squeeze=False, sharex=True, sharey=True)
         for axes, (name, (colour, _)) in zip(rows[:, 0], style_of(shares).items()):
             axes.bar(range(len(shares[name])), shares[name], WIDTH, color=colour)
-            axes.set_title(literal(_label(name, delays[name])), fontsize=9, loc="left", color=colour)
+            label = f"{display_name(name)} (mean {np.mean(delays[name]):.1f}, s.d. {np.std(delays[name]):.1f})"
+            axes.set_title(literal(label), fontsize=9, loc="left", color=colour)
             axes.grid(axis="y", color="0.92")
             axes.set_axisbelow(True)
             axes.spines[["top", "right"]].set_visible(False)
@@ -52,7 +53,3 @@ def _label_axes(figure: Figure, rows: Any, shares: Mapping[str, np.ndarray]) -> 
 def delay_shares(delays: Integers) -> np.ndarray:
     """Per cent of sentences with delay 0, 1, 2, ..."""
     return np.bincount(np.asarray(as_lists(delays), dtype=int)) * (100.0 / len(delays))
-
-
-def _label(name: str, delays: Integers) -> str:
-    return f"{display_name(name)} (mean {np.mean(as_lists(delays)):.1f}, s.d. {np.std(as_lists(delays)):.1f})"

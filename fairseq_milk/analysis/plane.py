@@ -116,17 +116,14 @@ def _draw_front(axes: Any, front: Sequence[Point]) -> List[Any]:
 
 def _draw_legend(figure: Figure, drawn: Sequence[Any]) -> None:
     """Draw the legend below the axes in as few rows as possible; the figure grows by its height."""
-
-    def legend(columns: int) -> Any:
-        return figure.legend(handles=drawn, frameon=False, fontsize=9, loc="outside lower center", ncols=columns)
-
     for rows in range(math.ceil(len(drawn) / ENTRIES), len(drawn) + 1):
-        made = legend(math.ceil(len(drawn) / rows))
-        size = made.get_window_extent()
+        columns = math.ceil(len(drawn) / rows)
+        legend = figure.legend(handles=drawn, frameon=False, fontsize=9, loc="outside lower center", ncols=columns)
+        size = legend.get_window_extent()
         if size.width <= figure.bbox.width or rows == len(drawn):
             figure.set_figheight(figure.get_figheight() + size.height / figure.dpi)
             return
-        made.remove()
+        legend.remove()
 
 
 def _bars(values: Sequence[float], ranges: Sequence[Optional[Range]]) -> Optional[List[List[float]]]:

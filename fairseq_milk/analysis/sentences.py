@@ -53,7 +53,7 @@ def check_sentence(i: int, generation: Generation) -> None:
     if i not in known:
         raise UserError(f"--sentence {i}: {generation.label} has the sentences {min(known)} to {max(known)}")
     try:
-        Panel.from_record(known[i].record).check()
+        Panel.from_record(known[i].record).checked()
     except ValueError as error:
         raise UserError(f"--sentence {i}: {error}") from None
 

@@ -6,16 +6,13 @@ import math
 import os
 import time
 from collections import Counter
-from typing import TYPE_CHECKING, Any, Dict, Iterator, Tuple
+from typing import Any, Dict, Iterator, Tuple
 
 from ..checks.finding import FAIL, OK, SKIP, WARN, Finding
 from ..console.errors import UserError, printable, reason
 from ..host.command_line import only_warnings
 from ..live.folder_checks import check_folder
 from ..version import __version__
-
-if TYPE_CHECKING:
-    from ..checks.subject import Subject
 
 WORDS = {OK: "ok", WARN: "warned", FAIL: "failed", SKIP: "skipped"}
 
@@ -65,7 +62,12 @@ def found(args: argparse.Namespace) -> Iterator[Tuple[str, Finding]]:
         if args.checkpoint is not None and os.path.isdir(args.checkpoint):
             yield from check_folder(args.checkpoint, args.data)
             return
-        subject = load(args)
+        from ..checks.loading import from_checkpoint, from_training  # torch and fairseq, which a folder does not need
+
+        if args.train is not None:
+            subject = from_training(args.train)
+        else:
+            subject = from_checkpoint(args.checkpoint, args.data, args.subset)
     except UserError as error:
         yield "loading", Finding(FAIL, str(error))
     except Exception as error:  # fairseq raises many types
@@ -83,14 +85,6 @@ def check_call(args: argparse.Namespace) -> None:
         raise ValueError("give a checkpoint and its --data DIR, or --train and the arguments of fairseq-train")
     if args.train is not None and (args.checkpoint is not None or args.data is not None):
         raise ValueError("--train takes the place of a checkpoint and --data: give one or the other")
-
-
-def load(args: argparse.Namespace) -> "Subject":
-    from ..checks.loading import from_checkpoint, from_training  # torch and fairseq, which a folder does not need
-
-    if args.train is not None:
-        return from_training(args.train)
-    return from_checkpoint(args.checkpoint, args.data, args.subset)
 
 
 def finite(value: Any) -> Any:

@@ -106,7 +106,7 @@ class Reader:
             raise UserError(f"{names[0]} and {names[1]} were counted differently: their signatures differ")
         self._warn(check_comparable(known.texts, score.texts, names))
 
-    def _warn(self, warning: Any) -> None:
+    def _warn(self, warning: Optional[str]) -> None:
         if warning and warning not in self.warnings:
             self.warnings.append(warning)
 

@@ -4,7 +4,7 @@ import argparse
 import dataclasses
 import json
 from pathlib import Path
-from typing import Any, Dict, List, NamedTuple, Optional
+from typing import Any, Dict, List, Optional, Sequence
 
 import sacrebleu
 
@@ -53,23 +53,15 @@ def check_resampling(args: argparse.Namespace) -> None:
     require(args.seed >= 0, "seed", args.seed, "must not be negative")
 
 
-class Scored(NamedTuple):
-    """The score of one file, and one row per convention with its latency."""
-
-    path: str
-    score: Score
-    rows: List[Dict[str, Any]]
-
-
 def run(args: argparse.Namespace) -> int:
     check_resampling(args)
     logs = [read_generate_log(path) for path in (args.file, args.file2) if path is not None]
     if len(logs) == 2:
         check_same_sentences(logs[0].records, logs[1].records, [log.path for log in logs])
-    scored = [_score(log, args) for log in logs]
-    report: Dict[str, Any] = {"files": [_file_report(file, args) for file in scored]}
-    if len(scored) == 2:
-        report.update(_difference_report(scored[0], scored[1], args))
+    scores = [_score(log, args) for log in logs]
+    report: Dict[str, Any] = {"files": [_file_report(log, score, args) for log, score in zip(logs, scores)]}
+    if len(logs) == 2:
+        report.update(_difference_report(logs, scores, args))
     print(json.dumps(report, indent=2, ensure_ascii=False) if args.json else _text(report))
     return 0
 
@@ -94,24 +86,22 @@ def _all_conventions() -> List[Convention]:
     return [*CONVENTIONS.values(), *(convention for convention in every if not _name(convention))]
 
 
-def _score(log: GenerateLog, args: argparse.Namespace) -> Scored:
+def _score(log: GenerateLog, args: argparse.Namespace) -> Score:
     """Score one file: without delays for BLEU alone, which is an error if a convention was given."""
     chosen, references = _chosen(args), _references(log, args.references)
     metrics = Metrics(chosen or PAPER, args.tokenize, args.lowercase)
     score = score_records(log.records, references, metrics, log.no_latency)
     if chosen is not None and score.no_latency is not None:
         raise ValueError(score.no_latency if log.no_latency else f"{log.path}: {score.no_latency}")
-    if log.no_latency is not None:
-        return Scored(log.path, score, [])
-    conventions = [chosen] if chosen else _all_conventions()
-    return Scored(log.path, score, [_row(score, convention) for convention in conventions])
+    return score
 
 
 def _references(log: GenerateLog, path: Optional[Path]) -> Optional[List[str]]:
     if path is None:
         return None
-    if len(read_references(path)) != len(log.records):
-        raise ValueError(f"{log.path} has {len(log.records)} sentences, {path} has {len(read_references(path))}")
+    lines = len(read_references(path))
+    if lines != len(log.records):
+        raise ValueError(f"{log.path} has {len(log.records)} sentences, {path} has {lines}")
     return published_references(log.records, path)
 
 
@@ -126,9 +116,8 @@ def _row(score: Score, convention: Convention) -> Dict[str, Any]:
     return row
 
 
-def _file_report(file: Scored, args: argparse.Namespace) -> Dict[str, Any]:
-    score = file.score
-    report: Dict[str, Any] = {"file": file.path, "sentences": len(score.records)}
+def _file_report(log: GenerateLog, score: Score, args: argparse.Namespace) -> Dict[str, Any]:
+    report: Dict[str, Any] = {"file": log.path, "sentences": len(score.records)}
     for name in SHOWN:
         if score.sample(name) is not None:
             figures = score.interval(name, args.bootstrap, args.seed)._asdict()
@@ -136,18 +125,23 @@ def _file_report(file: Scored, args: argparse.Namespace) -> Dict[str, Any]:
             report[name]["signature"] = score.signature(name)
     if score.texts.warning() is not None:
         report["warning"] = score.texts.warning()
-    report["latency"] = file.rows
+    chosen = _chosen(args)
+    conventions = [chosen] if chosen else _all_conventions()
+    report["latency"] = [] if log.no_latency else [_row(score, convention) for convention in conventions]
     if score.no_latency is not None:
         report["no_latency"] = score.no_latency
     return report
 
 
-def _difference_report(first: Scored, second: Scored, args: argparse.Namespace) -> Dict[str, Any]:
+def _difference_report(
+    logs: Sequence[GenerateLog], scores: Sequence[Score], args: argparse.Namespace
+) -> Dict[str, Any]:
     """Second minus first, for the metrics that both files have."""
-    warning = check_comparable(first.score.texts, second.score.texts, (first.path, second.path))
+    first, second = scores
+    warning = check_comparable(first.texts, second.texts, [log.path for log in logs])
     report: Dict[str, Any] = {}
     for name in SHOWN:
-        a, b = first.score.sample(name), second.score.sample(name)
+        a, b = first.sample(name), second.sample(name)
         if a is not None and b is not None:
             report[name] = {"score": b.corpus_score() - a.corpus_score()}
             if args.bootstrap:

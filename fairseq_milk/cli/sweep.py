@@ -4,7 +4,7 @@ import argparse
 import os
 import shlex
 from pathlib import Path
-from typing import List, Sequence
+from typing import Sequence
 
 from ..console.errors import RunError, UserError, require
 from ..console.exit_codes import exit_code
@@ -80,10 +80,8 @@ def keep_table(runs: Sequence[Run], out: Path, line: Line) -> None:
 
 def refuse_other_trainings(chosen: Sequence[Run]) -> None:
     """Raise a UserError if a run would replace a model that was trained with other settings."""
-    other: List[str] = []
-    for run in missing_runs(chosen):
-        problem = run.other_training()
-        other += [f"{run.folder} ({problem})"] if problem else []
+    missing = missing_runs(chosen)
+    other = [f"{run.folder} ({problem})" for run in missing if (problem := run.other_training())]
     if other:
         raise UserError(
             f"there are models that were trained with other settings: {'; '.join(other)}; "
