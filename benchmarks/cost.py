@@ -131,11 +131,11 @@ def report(model: Any, costs: Sequence[Cost], assumed: Assumptions, pairs: int) 
         f"- parameters: {parameters(model) / 1e6:.1f} million, {STATE * parameters(model) * FLOAT / 1e9:.2f} GB with "
         "gradients and Adam's moments in float32",
         f"- a sentence pair of {mean.length} + {mean.length} tokens: {mean.flops / 1e9:.1f} GFLOP forward and "
-        f"backward, {mean.flops / mean.length / 1e9:.2f} a target token",
+        f"backward, {mean.flops / mean.length / 1e9:.2f} per target token",
         f"- an update of {BATCH}: {BATCH * mean.flops / 1e12:.0f} TFLOP",
         f"- operations of a forward and backward, whatever the batch size: {mean.operations:,}",
         "",
-        f"| {'length':>6} | kept, MB a pair | " + " | ".join(f"{B} pairs, GB" for B in SPLITS) + " |",
+        f"| {'length':>6} | kept, MB per pair | " + " | ".join(f"{B} pairs, GB" for B in SPLITS) + " |",
         "|---|---|" + "---|" * len(SPLITS),
     ]
     for one in costs:
@@ -143,10 +143,10 @@ def report(model: Any, costs: Sequence[Cost], assumed: Assumptions, pairs: int) 
         lines.append(f"| {one.length} | {one.kept / 1e6:.1f} | {cells} |")
     lines += [
         "",
-        f"At {assumed.tflops:g} TFLOPS, {assumed.utilisation:.0%} of them used and {assumed.launch:g} microseconds an "
+        f"At {assumed.tflops:g} TFLOPS, {assumed.utilisation:.0%} of them used and {assumed.launch:g} microseconds per "
         f"operation, {REPLICA} pairs take {update:.2f} s:",
         "",
-        "| GPUs | `--batch-size` | `--update-freq` | slowest / mean GPU | s an update | hours, 10,000 updates |",
+        "| GPUs | `--batch-size` | `--update-freq` | slowest / mean GPU | s per update | hours, 10,000 updates |",
         "|---|---|---|---|---|---|",
     ]
     for gpus in (32, 16, 8, 4, 2, 1):
@@ -163,13 +163,13 @@ SPLITS = (128, 64, 32, 16)
 def main(given: Optional[Sequence[str]] = None) -> int:
     parser = argparse.ArgumentParser(description="What one run at the paper's size needs.")
     parser.add_argument("--words", type=int, default=32000, help="types of the dictionary (32000)")
-    parser.add_argument("--lengths", type=int, nargs="+", default=[28, 98], help="tokens a sentence (28 98)")
+    parser.add_argument("--lengths", type=int, nargs="+", default=[28, 98], help="tokens per sentence (28 98)")
     parser.add_argument("--layers", type=int, nargs=2, default=[6, 8], help="of encoder and decoder (6 8)")
     parser.add_argument("--hidden", type=int, default=512, help="units of a layer (512)")
     parser.add_argument("--tflops", type=float, default=9.3, help="of the GPU at its best (9.3: a P100 in float32)")
     parser.add_argument("--utilisation", type=float, default=0.3, help="the share that is reached (0.3)")
     parser.add_argument("--pairs", type=int, default=400_000, help="of the corpus whose batches are simulated (400000)")
-    parser.add_argument("--launch", type=float, default=8.0, help="microseconds an operation (8)")
+    parser.add_argument("--launch", type=float, default=8.0, help="microseconds per operation (8)")
     args = parser.parse_args(given)
     layers = dict(zip(("encoder_layers", "decoder_layers"), args.layers))
     model = build_model("milk", Shape(1, 1, words=args.words, hidden=args.hidden), **layers)

@@ -47,7 +47,7 @@ AXES = [
         BASE,
         "LSTM layers and output layer cost O(J), the energies O(J^2), so the time bends from linear to quadratic; the "
         "tanh of an energy is computed again in the backward, so what is kept of a pair (i, j) is six numbers (p, "
-        "1 - p, alpha, beta, and alpha and u without padding), not one a hidden unit.",
+        "1 - p, alpha, beta, and alpha and u without padding), not one per hidden unit.",
     ),
     Axis(
         "B",
@@ -70,7 +70,7 @@ AXES = [
 ]
 RANKS_WHY = (
     "each rank has a batch and a core of its own, so that 2 would be no loss at all; what can be lost is the exchange "
-    "of all gradients once an update and the memory bandwidth that the cores share. Two single runs: what lies above 2 "
+    "of all gradients once per update and the memory bandwidth that the cores share. Two single runs: what lies above 2 "
     "is the noise of the machine."
 )
 
@@ -126,14 +126,14 @@ def ranks(size: Size) -> Outcome:
         done = run_command("bash", ROOT / "scripts" / "train_cpu_ranks.sh", world, *arguments)
         figures[f"ranks={world}"] = {"words/s": statistics.median(words_per_second(done.output)[2:])}
     rates = [figure["words/s"] for figure in figures.values()]
-    return Outcome([Check("words a second, 2 ranks / 1 rank, wall", rates[1] / rates[0])], figures, RANKS_WHY)
+    return Outcome([Check("words per second, 2 ranks / 1 rank, wall", rates[1] / rates[0])], figures, RANKS_WHY)
 
 
 def words_per_second(output: str) -> List[float]:
     lines = [json.loads(found) for found in re.findall(r"\{.*\"wps\".*\}", output)]
     rates = [float(line["wps"]) for line in lines if "wps" in line]
     if len(rates) < 3:
-        raise NotMeasuredError(f"fairseq-train logged no words a second: {output[-500:]}")
+        raise NotMeasuredError(f"fairseq-train logged no words per second: {output[-500:]}")
     return rates
 
 

@@ -129,13 +129,13 @@ def compare_words(
     figures, checks = times.figures(), []
     words = sum(map(len, batches[0])) / len(batches[0])
     for name, limit in bars.items():
-        checks.append(Check(f"{name} / {peer}, words a CPU second", times.ratio(peer, name), Bar(">=", limit)))
+        checks.append(Check(f"{name} / {peer}, words per CPU second", times.ratio(peer, name), Bar(">=", limit)))
         if times.wall[name]:
-            checks.append(Check(f"{name} / {peer}, words a second, wall", times.ratio(peer, name, "wall")))
-    return Outcome(checks, figures, f"{what}; {words:.0f} sentences a batch")
+            checks.append(Check(f"{name} / {peer}, words per second, wall", times.ratio(peer, name, "wall")))
+    return Outcome(checks, figures, f"{what}; {words:.0f} sentences per batch")
 
 
 ROWS: List[Row] = [
-    Row("fairseq-train", "`fairseq-train` words a second, Multi30k, soft and MILk", "fairseq's `lstm`", measure, TRIED),
+    Row("fairseq-train", "`fairseq-train` words per second, Multi30k, soft and MILk", "fairseq's `lstm`", measure, TRIED),
     Row("fairseq-train-bf16", "the same with `--product-precision bf16`", "fairseq's `lstm` in float32", measure_bf16),
 ]

@@ -165,14 +165,14 @@ def test_processes_take_turns(tmp_path: Path) -> None:
 
 def test_a_command_costs_what_more_sentences_add() -> None:
     assert decoding.costs({1: Finished("", 5.0, 7.0), 11: Finished("", 6.0, 9.0)}) == pytest.approx(
-        {"CPU ms a sentence": 100.0, "wall ms a sentence": 200.0, "wall s to start": 6.8}
+        {"CPU ms per sentence": 100.0, "wall ms per sentence": 200.0, "wall s to start": 6.8}
     )
 
 
 def test_words_per_second_are_those_of_the_log() -> None:
     lines = [f'| INFO | train_inner | {{"epoch": 1, "wps": "{rate}"}}' for rate in (1, 20.5, 300)]
     assert growth.words_per_second("\n".join(lines)) == [1.0, 20.5, 300.0]
-    with pytest.raises(NotMeasuredError, match="no words a second"):
+    with pytest.raises(NotMeasuredError, match="no words per second"):
         growth.words_per_second("nothing")
 
 

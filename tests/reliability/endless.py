@@ -57,8 +57,8 @@ def study(folder: Path, tokens: int, pieces: int = 10) -> Dict[str, Any]:
     return {
         "tokens": tokens,
         "MB after each tenth": megabytes,
-        "bytes a token, stated": stated,
-        "bytes a token, measured": round((memory[-1] - memory[0]) / (tokens * (pieces - 1) / pieces)),
+        "bytes per token, stated": stated,
+        "bytes per token, measured": round((memory[-1] - memory[0]) / (tokens * (pieces - 1) / pieces)),
         "seconds": round(time.monotonic() - start),
     }
 

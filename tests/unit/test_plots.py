@@ -422,7 +422,7 @@ def crowd() -> Dict[str, List[Point]]:
 
 
 def laid_out(figure: Figure, dpi: float) -> Any:
-    """The axes as they are when the picture is saved with so many dots an inch."""
+    """The axes as they are when the picture is saved with `dpi` dots per inch."""
     figure.set_dpi(dpi)
     figure.draw_without_rendering()
     return figure.axes[0]
