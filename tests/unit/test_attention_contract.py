@@ -44,7 +44,7 @@ pytestmark = pytest.mark.parametrize("name", list(PAIRS))
 
 
 def various(g: Tensor) -> bool:
-    """Not a schedule on which a test would pass by accident: early, late and between."""
+    """Whether the delays vary, so that a test cannot pass by accident."""
     return len(g.unique()) > 2
 
 

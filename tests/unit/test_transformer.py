@@ -53,7 +53,7 @@ def streamed(model: MilkTransformer, options: DecodingOptions = LIMITS) -> Writt
 
 
 def various(written: Written) -> bool:
-    """Not a schedule on which a test would pass by accident: before the end of the source and at it."""
+    """Whether the delays vary, so that a test cannot pass by accident."""
     early = sum(delay < len(source) for source, (_, delays) in zip(SOURCES, written) for delay in delays)
     return 0 < early < sum(len(delays) for _, delays in written)
 
