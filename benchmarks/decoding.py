@@ -45,8 +45,8 @@ TRIED = (
     "to READ. The rest is one thread of Python for each sentence: fairseq's own loop, which looks up 26 options of "
     "its configuration per sentence (a seventh of the time), records and strings (a tenth), sacreBLEU (a twentieth). "
     "Tried: batches of 100, 200 and 500. SimulEval's price is that of our own streaming session; the batch is 10 "
-    "times as fast. On another machine, with AVX2 instead of AVX512, SimulEval took 96 ms per sentence and the ratio was "
-    "38 (commit 4aaac87)."
+    "times as fast. On another machine, with AVX2 instead of AVX512, SimulEval took 96 ms per sentence and the ratio "
+    "was 38 (commit 4aaac87)."
 )
 
 

@@ -70,8 +70,8 @@ AXES = [
 ]
 RANKS_WHY = (
     "each rank has a batch and a core of its own, so that 2 would be no loss at all; what can be lost is the exchange "
-    "of all gradients once per update and the memory bandwidth that the cores share. Two single runs: what lies above 2 "
-    "is the noise of the machine."
+    "of all gradients once per update and the memory bandwidth that the cores share. Two single runs: what lies above "
+    "2 is the noise of the machine."
 )
 
 

@@ -136,6 +136,8 @@ def compare_words(
 
 
 ROWS: List[Row] = [
-    Row("fairseq-train", "`fairseq-train` words per second, Multi30k, soft and MILk", "fairseq's `lstm`", measure, TRIED),
+    Row(
+        "fairseq-train", "`fairseq-train` words per second, Multi30k, soft and MILk", "fairseq's `lstm`", measure, TRIED
+    ),
     Row("fairseq-train-bf16", "the same with `--product-precision bf16`", "fairseq's `lstm` in float32", measure_bf16),
 ]

@@ -4,8 +4,8 @@
     python scripts/import_graph.py --mermaid  the same as a diagram
     python scripts/import_graph.py --record   writes the diagram to docs/explanation/architecture.md
 
-A package may import those of the rows of `LAYERS` above its own.  `console`, `host` and `text` serve everything above
-the mathematics and import none of it.
+A package may import packages of earlier rows of `LAYERS`.  `console`, `host` and `text` are used by all packages after
+the mathematics and do not import the mathematics.
 """
 
 import argparse

@@ -3,7 +3,7 @@
 #
 #   scripts/setup.sh               .venv
 #   scripts/setup.sh --simuleval   also .venv-simuleval: SimulEval and its older versions of packages, on top of .venv
-#   scripts/setup.sh --docs        also .venv-docs: .venv seen through, with what builds the documentation on top
+#   scripts/setup.sh --docs        also .venv-docs: on top of .venv, with the packages that build the documentation
 #
 #   PYTHON         the interpreter, 3.10 to 3.12 (default python3)
 #   TORCH_VERSION  another torch than the one in scripts/constraints.txt
@@ -168,7 +168,7 @@ set_up() {
   echo "$key" >"$(stamp_of .venv)"
 }
 
-# An environment that sees .venv through, with the packages of one extra of setup.py on top.
+# An environment on top of .venv: its packages can be imported too, after those of one extra of setup.py.
 set_up_above() {
   local extra=$1 module=$2 key=$3 venv=.venv-$1 place=${3% *}
   make_venv "$venv" "$place" --without-pip

@@ -1,4 +1,4 @@
-"""What trainings said of their schedules on the way: a table and a picture, from the logs of a sweep.
+"""Expected and hard DAL during training, from the logs of a sweep.
 
 A training logs the *expected* DAL of its noisy schedule.  A validation also has the *hard* schedule, the one that is
 decoded, and the bits per subword under both.

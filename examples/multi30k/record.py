@@ -37,7 +37,7 @@ def tables() -> Dict[str, List[List[str]]]:
 
 
 def record(sweep: Path) -> None:
-    """What the sweep has takes the place of what is kept of the same system; the rest stays."""
+    """Rows of the sweep replace kept rows of the same systems."""
     KEPT.mkdir(exist_ok=True)
     write_atomically(TABLE, table.as_csv(merged_results(TABLE, sweep), KEPT))
     trained = {log.parent.name: read_validation(log, log.parent.name) for log in sorted(sweep.glob("*/train.log"))}

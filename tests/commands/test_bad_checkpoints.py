@@ -1,4 +1,4 @@
-"""Broken, foreign, old, new and malicious checkpoints: every loader refuses them with one sentence."""
+"""Broken, old, new and malicious checkpoints, and those of other programs: every loader refuses them."""
 
 import argparse
 import os

@@ -44,7 +44,7 @@ def _audit(event: str, arguments: Tuple[Any, ...]) -> None:
 
 
 def _has_mark(code: Any) -> bool:
-    """Whether it is what `eval` or `exec` would run of a text with the mark."""
+    """Whether the code contains the mark."""
     return code.co_filename == "<string>" and MARK in str(code.co_consts)
 
 
@@ -175,7 +175,7 @@ def small_state() -> Dict[str, Any]:
 
 
 class Runs:
-    """What pickle would run if it were asked to make an object of it."""
+    """An object whose unpickling would run code."""
 
     def __init__(self, name: str) -> None:
         self.name = name

@@ -42,7 +42,7 @@ def serving(
 
 
 class Client:
-    """A client of the protocol that knows no more of it than docs/reference/serve.md says."""
+    """A client written from docs/reference/serve.md alone."""
 
     def __init__(self, socket: ClientConnection) -> None:
         self.socket = socket

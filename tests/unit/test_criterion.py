@@ -291,7 +291,7 @@ def test_a_collapse_is_called_once(symptom: Dict[str, float], words: str, caplog
 def test_the_patience_scales_with_the_run(
     updates: int, patience: int, hard: int, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The longest run that a collapse may go unnoticed in is a part of the training, however short that is."""
+    """The alarm comes after at most a fixed share of the training."""
     alarm = CollapseAlarm()
     alarm.reset(updates)
     assert (alarm.patience, alarm.hard_patience) == (patience, hard)

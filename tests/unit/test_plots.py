@@ -214,7 +214,7 @@ def test_no_warning_for_letters_that_are_shown(tmp_path: Path, caplog: pytest.Lo
 def test_a_font_is_found_as_soon_as_it_is_installed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """matplotlib keeps a list of the fonts from its first day."""
+    """matplotlib caches its list of fonts."""
     broken = tmp_path / "broken.ttf"
     broken.write_bytes(b"no font")
     new = [str(broken), dog_font(tmp_path / "dog.ttf")]
@@ -564,7 +564,7 @@ def test_of_two_tables_the_first_has_the_colours_of_the_mechanisms() -> None:
 
 
 def test_the_colour_of_a_mechanism_belongs_to_it_alone() -> None:
-    """Also where the mechanism is not in the picture: one compares pictures."""
+    """Also in pictures without that mechanism, so that pictures can be compared."""
     mechanisms = {colour for colour, _ in style_of(["milk", "wait-k", "monotonic", "mocha", "soft"]).values()}
     others = style_of(map(str, range(100)))
     assert len(mechanisms) == 5 and not mechanisms & {colour for colour, _ in others.values()}

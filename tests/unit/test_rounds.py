@@ -1,4 +1,4 @@
-"""Steps of many sessions in rounds: who waits for whom, what fails with whom, and how it ends."""
+"""Steps of many sessions in rounds: order, failures and shutdown."""
 
 import threading
 from concurrent.futures import CancelledError

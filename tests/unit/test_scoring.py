@@ -162,7 +162,7 @@ def test_words_are_those_of_the_text(bpe: List[str], pieces: List[str]) -> None:
 
 @given(st.data())
 def test_a_schedule_in_words_is_a_schedule(data: st.DataObject) -> None:
-    """Lengths are those of the text, delays stay in range and in order, and whoever reads all has read all."""
+    """Lengths are those of the text, delays stay in range and in order, and a full read stays a full read."""
     tokens = st.lists(st.sampled_from(["a", "b@@"]), min_size=1, max_size=8)
     source, hypothesis = data.draw(tokens), data.draw(tokens)
     size = len(hypothesis) + 1
