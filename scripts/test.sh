@@ -22,7 +22,7 @@ done
 
 bash scripts/setup.sh --simuleval
 if [[ " ${options[*]} " == *" --cov "* ]] && ! .venv/bin/python -c 'import pytest_cov' 2>/dev/null; then
-  .venv/bin/python -m pip install -q --disable-pip-version-check pytest-cov
+  .venv/bin/python -m pip install -q --disable-pip-version-check -c scripts/constraints.txt pytest-cov
 fi
 
 # Some tests open the report, or the page of `serve`, in a browser and are skipped without one. It is installed on CI machines only.
