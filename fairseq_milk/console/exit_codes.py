@@ -2,7 +2,7 @@
 
 import signal
 import sys
-from typing import Any, Callable, Optional
+from typing import Callable, Optional
 
 from .errors import RunError
 
@@ -12,7 +12,7 @@ def exit_code(name: str, body: Callable[[], Optional[int]]) -> int:
 
     2 after an error, which is printed as one sentence; 130 after Ctrl-C or SIGTERM.
     """
-    before = signal.signal(signal.SIGTERM, _interrupt)
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)  # raises KeyboardInterrupt
     try:
         return body() or 0
     except BrokenPipeError:
@@ -37,7 +37,3 @@ def interrupted() -> int:
     """
     exec("")
     return 130
-
-
-def _interrupt(number: int, frame: Any) -> None:
-    raise KeyboardInterrupt

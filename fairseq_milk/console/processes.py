@@ -12,7 +12,6 @@ from typing import Callable, Iterator, List, Optional, Sequence
 
 from .errors import RunError
 
-Process = subprocess.Popen
 PR_SET_PDEATHSIG = 1  # from Linux's <sys/prctl.h>
 
 
@@ -30,7 +29,7 @@ def start(
     threads: Optional[int],
     keep_open: Sequence[int] = (),
     folder: Optional[Path] = None,
-) -> "Process[bytes]":
+) -> "subprocess.Popen[bytes]":
     """Start a command in its own process group, so that Ctrl-C does not reach it; it is killed if this process ends.
 
     log: its output is appended here.  threads: the number of threads of the command, for several that run at once;
@@ -38,7 +37,7 @@ def start(
     """
     limits = {} if threads is None else {"OMP_NUM_THREADS": str(threads), "MKL_NUM_THREADS": str(threads)}
     with open(log, "ab") as file:
-        return Process(
+        return subprocess.Popen(
             words,
             stdout=file,
             stderr=subprocess.STDOUT,
@@ -79,7 +78,7 @@ def signals_deferred() -> Iterator[None]:
         raise KeyboardInterrupt
 
 
-def stop(process: "Process[bytes]") -> None:
+def stop(process: "subprocess.Popen[bytes]") -> None:
     """Terminate a command and the processes that it started."""
     for sign in (signal.SIGTERM, signal.SIGKILL):
         if process.poll() is not None:

@@ -20,5 +20,4 @@ def source_version() -> str:
 
 
 def _git(*arguments: str) -> str:
-    done = subprocess.run(["git", *arguments], cwd=HERE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True)
-    return done.stdout.decode("utf-8", errors="replace").strip()
+    return subprocess.check_output(["git", *arguments], cwd=HERE, stderr=subprocess.DEVNULL, text=True).strip()

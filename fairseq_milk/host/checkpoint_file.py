@@ -18,11 +18,11 @@ from .plain_data import NotPlainError, plain
 
 ZIP = b"PK\x03\x04"
 FOLDER = 0x10  # attribute of a record: MS-DOS directory, which torch does not read
-# the ends of an archive: marker, size and offset of its directory; in the locator the offset of the end before it
+# end records of ZIP and ZIP64: marker, size and offset of the directory; locator: marker, offset of the ZIP64 record
 END, END_MARKER = struct.Struct("<4s8xII2x"), b"PK\x05\x06"
 END64, END64_MARKER = struct.Struct("<4s36xQQ"), b"PK\x06\x06"
 LOCATOR, LOCATOR_MARKER = struct.Struct("<4s4xQ4x"), b"PK\x06\x07"
-LARGE = 2**32 - 1  # in the end: see the one before the locator
+LARGE = 2**32 - 1  # in the ZIP record: the value is in the ZIP64 record
 TAR = (257, b"ustar")  # offset and magic of torch's oldest format, a tar file
 # Allowed in addition to torch's own types: the options of models without a dataclass, and stand-ins for numpy's arrays.
 ALLOWED: Dict[str, Any] = {"argparse.Namespace": argparse.Namespace, **pickled_arrays.NAMES}

@@ -11,7 +11,7 @@ import warnings
 from argparse import Namespace
 from contextvars import ContextVar
 from functools import cache
-from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
 
 import torch
 from fairseq import checkpoint_utils, file_utils
@@ -33,17 +33,10 @@ from .configuration import ConfigurationError, plain_configuration
 from .model_sizes import require_sizes
 from .resuming import changed_options, compare_options, ranks_exchange_state, require_fitting_moments, require_resumable
 
-
-class Building(NamedTuple):
-    """What fairseq is about to do with a checkpoint that is read."""
-
-    only_allowed: bool  # it builds what the configuration names, so that only allowed parts may be named
-    shards: int = 1  # files that the parameters are spread over
-
-
-NOTHING = Building(only_allowed=False)
 DECODING = ("generation", "common_eval", "interactive")  # groups of the configuration about commands that decode
-_building: ContextVar[Building] = ContextVar("_building", default=NOTHING)
+# the number of files with the parameters of the model that fairseq is about to build from a checkpoint, which may then
+# name allowed parts only; None if fairseq builds nothing that the checkpoint names
+_shards: ContextVar[Optional[int]] = ContextVar("_shards", default=None)
 # the state that a training is being resumed from
 _resumed: ContextVar[Optional[Dict[str, Any]]] = ContextVar("_resumed", default=None)
 
@@ -98,9 +91,10 @@ def _configuration(state: Dict[str, Any]) -> Any:
     for part in ("model", "task"):
         if not isinstance(plain.get(part), dict):
             raise ConfigurationError(f"its configuration has no {part}")
-    building = _building.get()
-    if building.only_allowed:
-        _require_shard(state, building.shards)
+    shards = _shards.get()
+    if shards is not None:
+        if shards > 1 and "fsdp_metadata" not in state:  # fairseq would take each file for a whole model
+            raise ConfigurationError("it is not one of the shards that --ddp-backend fully_sharded writes")
         require_allowed_parts(plain)
         require_sizes(plain["model"], state["model"])
         return OmegaConf.create(_with_defaults(plain))
@@ -112,12 +106,6 @@ def _configuration(state: Dict[str, Any]) -> Any:
     except TypeError:  # omegaconf 2.0, of fairseq 0.12.2
         with omegaconf_no_object_check():
             return OmegaConf.create(plain)
-
-
-def _require_shard(state: Dict[str, Any], shards: int) -> None:
-    """fairseq takes other shards for models of their own: the last one would be used, with parameters missing."""
-    if shards > 1 and "fsdp_metadata" not in state:
-        raise ConfigurationError("it is not one of the shards that --ddp-backend fully_sharded writes")
 
 
 def _with_defaults(cfg: Dict[str, Any]) -> Dict[str, Any]:
@@ -177,11 +165,11 @@ def load_models(
 @contextlib.contextmanager
 def building(only_allowed: bool = True, shards: int = 1) -> Iterator[None]:
     """Checkpoints read during the block may only name allowed parts, because fairseq is going to build them."""
-    token = _building.set(Building(only_allowed, shards))
+    token = _shards.set(shards if only_allowed else None)
     try:
         yield
     finally:
-        _building.reset(token)
+        _shards.reset(token)
 
 
 @contextlib.contextmanager

@@ -5,6 +5,7 @@ do not check their arguments: a forged object array causes a segmentation fault.
 build an array of numbers after checking them.
 """
 
+import math
 from typing import Any, Dict
 
 import numpy as np
@@ -37,7 +38,7 @@ class PickledArray:
         _, shape, kind, by_columns, raw = state
         if not isinstance(kind, PickledType) or not isinstance(raw, bytes) or not _is_shape(shape):
             raise ValueError("it holds a damaged array")
-        if int(np.prod([int(size) for size in shape], dtype=object)) * kind.dtype.itemsize != len(raw):
+        if math.prod(shape) * kind.dtype.itemsize != len(raw):
             raise ValueError("it holds an array of another size than its data")
         flat = np.frombuffer(raw, dtype=kind.dtype)
         self.value = flat.reshape(shape, order="F" if by_columns is True else "C").copy()

@@ -1,7 +1,7 @@
 """Thresholds of a training: numbers of updates, or shares of its length.
 
-A share fits every corpus and batch size: 0.3 of the paper's 60,000 updates, of the 3,000 that two cores can make, or of
-three in a test.
+A share fits trainings of any length whose learning rate falls slowly, for example 0.3 of 3,000 updates or of three in a
+test.  The schedule of RNMT+ falls early: with it a number of updates is the better choice.
 """
 
 import logging
