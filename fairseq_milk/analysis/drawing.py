@@ -88,8 +88,8 @@ def _script(letter: str) -> str:
     return "symbols" if not is_script else first if first == "CJK" else first.capitalize()
 
 
-def _say_missing(figure: Figure, paths: Sequence[Path]) -> None:
-    letters = missing_letters(figure)
+def _warn_missing(figure: Figure, paths: Sequence[Path]) -> None:
+    letters = missing_letters(figure) if paths else []
     if letters:
         named = "".join(letters[:LETTERS]) + ("…" if len(letters) > LETTERS else "")
         scripts = ", ".join(sorted(set(map(_script, letters)), key=str.casefold))
@@ -124,13 +124,11 @@ def save(figure: Figure, stem: Union[str, Path], formats: Sequence[str] = ("png"
 
     Logs a warning about letters that no font has: they are boxes in PNG and PDF.
     """
-    paths = [Path(f"{stem}.{suffix}") for suffix in formats]
-    for path, suffix in zip(paths, formats):
+    paths = {suffix: Path(f"{stem}.{suffix}") for suffix in formats}
+    for suffix, path in paths.items():
         write_atomically(path, render(figure, suffix, dpi))
-    boxed = [path for path, suffix in zip(paths, formats) if suffix != "svg"]
-    if boxed:
-        _say_missing(figure, boxed)
-    return paths
+    _warn_missing(figure, [path for suffix, path in paths.items() if suffix != "svg"])
+    return list(paths.values())
 
 
 def render(figure: Figure, suffix: str, dpi: int = 150) -> bytes:

@@ -128,7 +128,7 @@ def _draw_legend(figure: Figure, drawn: Sequence[Any]) -> None:
 
 def _bars(values: Sequence[float], ranges: Sequence[Optional[Range]]) -> Optional[List[List[float]]]:
     """Lengths of the error bars below and above the values; None if there are none."""
-    whole = [(value, value) if bounds is None else bounds for value, bounds in zip(values, ranges)]
-    below = [max(value - low, 0.0) for value, (low, _) in zip(values, whole)]
-    above = [max(high - value, 0.0) for value, (_, high) in zip(values, whole)]
+    pairs = [(value, bounds or (value, value)) for value, bounds in zip(values, ranges)]
+    below = [max(value - low, 0.0) for value, (low, _) in pairs]
+    above = [max(high - value, 0.0) for value, (_, high) in pairs]
     return [below, above] if any(below + above) else None

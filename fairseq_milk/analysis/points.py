@@ -34,12 +34,11 @@ def _as_point(row: Any, name: str) -> Point:
     values = as_lists(row)
     try:
         point = Point(*values)
-        fits = math.isfinite(point.latency) and math.isfinite(point.quality) and isinstance(point.label, str)
+        if math.isfinite(point.latency) and math.isfinite(point.quality) and isinstance(point.label, str):
+            return point
     except TypeError:
-        fits = False
-    if not fits:
-        raise ValueError(f"{name}: a point is two finite numbers, latency and quality, and maybe a label, got {values}")
-    return point
+        pass
+    raise ValueError(f"{name}: a point is two finite numbers, latency and quality, and maybe a label, got {values}")
 
 
 def pareto_front(points: Sequence[Point]) -> List[Point]:

@@ -3,7 +3,7 @@
 import platform
 from math import isnan
 from pathlib import Path
-from typing import Any, Dict, List, NamedTuple, Optional, Sequence
+from typing import Any, Dict, List, Sequence
 
 import matplotlib
 import sacrebleu
@@ -17,15 +17,6 @@ from .systems import System
 
 COMMANDS = "commands.sh"
 HEADING = ("system", "setting", "started from", "commit", "seed", "training", "decoding")
-
-
-class RunFiles(NamedTuple):
-    """The files and commands of a run.  commands: None if the file `script` does not exist."""
-
-    name: str
-    files: Dict[str, str]
-    script: Path
-    commands: Optional[List[str]]
 
 
 def provenance(systems: Sequence[System]) -> Dict[str, Any]:
@@ -57,7 +48,7 @@ def _commit_warnings(systems: Sequence[System]) -> List[str]:
     return warnings
 
 
-def _runs(systems: Sequence[System]) -> List[RunFiles]:
+def _runs(systems: Sequence[System]) -> List[Dict[str, Any]]:
     """The files of each run that names any, preceded by those of runs without a row that others started from."""
     results = [
         (f"{display_name(system.label)}, seed {result.seed}", result)
@@ -77,8 +68,8 @@ def _folder(result: Result) -> Path:
     return Path(result.log).absolute().parent.parent
 
 
-def _files(name: str, folder: Path, **files: str) -> RunFiles:
-    """The files of a run, with the commands that a sweep has written to its folder."""
+def _files(name: str, folder: Path, **files: str) -> Dict[str, Any]:
+    """The files of a run, and the commands that a sweep has written to its folder (None for other runs)."""
     script = folder / COMMANDS
     commands = script.read_text(encoding="utf-8", errors="replace").splitlines() if script.is_file() else None
-    return RunFiles(name, files, script, commands)
+    return {"name": name, "files": files, "script": script, "commands": commands}

@@ -173,29 +173,17 @@ def _sentences(generations: Sequence[Generation], choice: Choice) -> List[Dict[s
 
 
 def _sentence(i: int, generations: Sequence[Generation]) -> Dict[str, Any]:
-    there = {display_name(g.label): g.sentences[i] for g in generations if i in g.sentences}
-    one = next(iter(there.values()))
+    translations = {display_name(g.label): g.sentences[i] for g in generations if i in g.sentences}
     return {
         "id": i,
-        "source": one.source,
-        "reference": one.reference or "",
-        "translations": [
-            {"label": label, "text": sentence.hypothesis, "scores": _scores(sentence)}
-            for label, sentence in there.items()
-        ],
-        "diagrams": [_diagram(i, label, sentence) for label, sentence in there.items() if _fits(sentence)],
-        "too_long": [label for label, sentence in there.items() if sentence.drawable and not _fits(sentence)],
+        "translations": translations,
+        "diagrams": [_diagram(i, label, sentence) for label, sentence in translations.items() if _fits(sentence)],
+        "too_long": [label for label, sentence in translations.items() if sentence.drawable and not _fits(sentence)],
     }
 
 
 def _fits(sentence: Sentence) -> bool:
     return sentence.drawable and max(len(sentence.record.delays), len(sentence.record.source)) <= MOST_TOKENS
-
-
-def _scores(sentence: Sentence) -> str:
-    bleu = "" if sentence.bleu is None else f"BLEU {sentence.bleu:.1f}"
-    lag = "" if sentence.dal is None else f"DAL {sentence.dal:.2f}"
-    return ", ".join(filter(None, (bleu, lag)))
 
 
 def _diagram(i: int, label: str, sentence: Sentence) -> Picture:

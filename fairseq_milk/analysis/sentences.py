@@ -25,6 +25,12 @@ class Sentence(NamedTuple):
     def drawable(self) -> bool:
         return 0 < len(self.record.delays) <= LONGEST and len(self.record.source) < LONGEST
 
+    @property
+    def scores(self) -> str:
+        """For example BLEU 30.1, DAL 8.50."""
+        bleu = [] if self.bleu is None else [f"BLEU {self.bleu:.1f}"]
+        return ", ".join(bleu if self.dal is None else [*bleu, f"DAL {self.dal:.2f}"])
+
 
 class Generation(NamedTuple):
     """The sentences of one system by their ids."""

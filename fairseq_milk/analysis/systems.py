@@ -5,6 +5,7 @@ import math
 import os
 import re
 from pathlib import Path
+from statistics import fmean
 from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from ..console.errors import UserError
@@ -48,7 +49,7 @@ class System(NamedTuple):
 
     def mean(self, measure: str) -> float:
         """The mean over the seeds.  measure: a column of the table."""
-        return math.fsum(result.figure(measure) for result in self.results) / len(self.results)
+        return fmean(result.figure(measure) for result in self.results)
 
     def range(self, measure: str) -> Optional[Range]:
         """The range over several seeds; for one seed its confidence interval, if there is one."""

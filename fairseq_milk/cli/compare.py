@@ -14,7 +14,7 @@ import json
 import os
 import sys
 from pathlib import Path
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Optional, Sequence
 
 from ..analysis.systems import System, read_systems
 from ..console.errors import UserError
@@ -49,14 +49,15 @@ def run(args: argparse.Namespace) -> int:
         raise UserError("--bootstrap 0: a comparison needs resamples")
     systems = read_systems(args.inputs, args.subset)
     chosen = [choose(systems, name) for name in args.systems]
-    read = Reader(args)
-    scores = [[[read(result) for result in system.results] for system in curve] for curve in chosen]
+    scores = [[[read(row, args.references) for row in system.results] for system in curve] for curve in chosen]
+    rows = [row for curve in chosen for system in curve for row in system.results]
+    warnings = check_comparable_rows(rows, [score for curve in scores for point in curve for score in point])
     curves = [
         make_curve(points, [system.point for system in curve], args.measure, args.bootstrap, args.seed)
         for points, curve in zip(scores, chosen)
     ]
     found = compare(*curves)
-    for warning in read.warnings:
+    for warning in warnings:
         print(f"warning: {warning}", file=sys.stderr)
     print(json.dumps(as_dict(found, args), indent=2, ensure_ascii=False) if args.json else as_text(found, args))
     return 0
@@ -71,48 +72,37 @@ def choose(systems: Sequence[System], name: str) -> List[System]:
     return found
 
 
-class Reader:
-    """Reads and scores the generations of the rows, and checks that they can be compared."""
+def read(row: Result, path: Optional[Path]) -> Score:
+    """The score of the generation of a row, counted as its signatures say.  path: of other references."""
+    if not os.path.isfile(row.log):
+        raise UserError(f"the sentences of {_name(row)} are not here: there is no file {row.log!r}")
+    log = read_generate_log(row.log)
+    references = None if path is None else published_references(log.records, path)
+    try:
+        metrics = Metrics.from_signatures(row.bleu_signature, row.latency_signature)
+    except UserError as error:
+        raise UserError(f"{_name(row)}: {error}") from None
+    score = score_records(log.records, references, metrics, log.no_latency)
+    if score.no_latency is not None:
+        raise UserError(f"{_name(row)} has no latency: {score.no_latency}")
+    return score
 
-    def __init__(self, args: argparse.Namespace) -> None:
-        self.references = args.references
-        self.warnings: List[str] = []
-        self.first: Optional[Tuple[Result, Score]] = None
 
-    def __call__(self, result: Result) -> Score:
-        if not os.path.isfile(result.log):
-            raise UserError(f"the sentences of {_name(result)} are not here: there is no file {result.log!r}")
-        log = read_generate_log(result.log)
-        references = None if self.references is None else published_references(log.records, self.references)
-        try:
-            metrics = Metrics.from_signatures(result.bleu_signature, result.latency_signature)
-        except UserError as error:
-            raise UserError(f"{_name(result)}: {error}") from None
-        score = score_records(log.records, references, metrics, log.no_latency)
-        if score.no_latency is not None:
-            raise UserError(f"{_name(result)} has no latency: {score.no_latency}")
-        self._check(result, score)
-        return score
-
-    def _check(self, result: Result, score: Score) -> None:
-        self._warn(f"{_name(result)}: {score.texts.warning()}" if score.texts.warning() else None)
-        if self.first is None:
-            self.first = result, score
-            return
-        other, known = self.first
-        names = _name(other), _name(result)
-        check_same_sentences(known.records, score.records, names)
-        if known.metrics != score.metrics:
+def check_comparable_rows(rows: Sequence[Result], scores: Sequence[Score]) -> List[str]:
+    """Warnings about the texts, each once; ValueError if a row cannot be compared with the first."""
+    warnings = []
+    for row, score in zip(rows, scores):
+        names = _name(rows[0]), _name(row)
+        check_same_sentences(scores[0].records, score.records, names)
+        if scores[0].metrics != score.metrics:
             raise UserError(f"{names[0]} and {names[1]} were counted differently: their signatures differ")
-        self._warn(check_comparable(known.texts, score.texts, names))
-
-    def _warn(self, warning: Optional[str]) -> None:
-        if warning and warning not in self.warnings:
-            self.warnings.append(warning)
+        own = score.texts.warning()
+        warnings += [own and f"{names[1]}: {own}", check_comparable(scores[0].texts, score.texts, names)]
+    return [warning for warning in dict.fromkeys(warnings) if warning]
 
 
-def _name(result: Result) -> str:
-    return f"{result.name} (seed {result.seed})"
+def _name(row: Result) -> str:
+    return f"{row.name} (seed {row.seed})"
 
 
 # ---- what is printed ------------------------------------------------------------------------------------------------

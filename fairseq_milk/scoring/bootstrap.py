@@ -78,7 +78,7 @@ def difference(first: Sample, second: Sample, resamples: int, seed: int) -> Diff
     differences = after - before
     observed = second.corpus_score() - first.corpus_score()
     extreme = int((np.abs(differences - observed) >= abs(observed)).sum())
-    return Difference(observed, *central(differences), p=(extreme + 1) / (resamples + 1))
+    return Difference(observed, *central(differences), (extreme + 1) / (resamples + 1))
 
 
 def resampled(samples: Sequence[Sample], resamples: int, seed: int) -> np.ndarray:

@@ -4,9 +4,9 @@ The formulas are those of `fairseq_milk.functional.latency`; this module compute
 compared under the same convention, so every `Convention` has a signature in the manner of sacreBLEU.
 """
 
-import math
 from dataclasses import dataclass
 from itertools import product
+from statistics import fmean
 from typing import Dict, Iterable, List, NamedTuple, Optional, Sequence
 
 import torch
@@ -76,11 +76,6 @@ class Schedule(NamedTuple):
     src_length: int
     ref_length: Optional[int] = None
 
-    @property
-    def measurable(self) -> bool:
-        """False for an empty hypothesis or source, which has no latency."""
-        return len(self.delays) > 0 and self.src_length > 0
-
 
 class Latency(NamedTuple):
     """The metrics of a sentence, or their means over a corpus."""
@@ -127,11 +122,11 @@ def to_convention(record: Record, convention: Convention, markers: Optional[Mark
 
 
 def schedule_latency(schedules: Sequence[Schedule], length: str = "hypothesis") -> List[Optional[Latency]]:
-    """The metrics of each schedule; None if they are undefined.  length: see `Convention`."""
+    """The metrics of each schedule; None for an empty hypothesis or source.  length: see `Convention`."""
     if length == "reference" and any(s.ref_length is None for s in schedules):
         raise ValueError("|y| cannot be taken from the reference: there are sentences without one")
     results: List[Optional[Latency]] = [None] * len(schedules)
-    order = [b for b, schedule in enumerate(schedules) if schedule.measurable]
+    order = [b for b, schedule in enumerate(schedules) if len(schedule.delays) > 0 and schedule.src_length > 0]
     order.sort(key=lambda b: len(schedules[b].delays))
     for start in range(0, len(order), BATCH):
         batch = order[start : start + BATCH]
@@ -141,7 +136,7 @@ def schedule_latency(schedules: Sequence[Schedule], length: str = "hypothesis") 
 
 
 def _batch_latency(schedules: Sequence[Schedule], length: str) -> List[List[float]]:
-    """All metrics of measurable schedules, one row per sentence.  An empty reference has |y| = 1, as in SimulEval."""
+    """All metrics of non-empty schedules, one row per sentence.  An empty reference has |y| = 1, as in SimulEval."""
     size = max(len(s.delays) for s in schedules)
     g = torch.tensor([[*s.delays, *[0] * (size - len(s.delays))] for s in schedules], dtype=torch.float64)
     src = torch.tensor([s.src_length for s in schedules])
@@ -197,5 +192,5 @@ def summarise(sentences: Iterable[Optional[Latency]], convention: Convention) ->
     measured = [latency for latency in sentences if latency is not None]
     if not measured:
         raise ValueError("no sentence has both a source and a hypothesis: there is no latency to report")
-    mean = Latency(*(math.fsum(values) / len(measured) for values in zip(*measured)))
+    mean = Latency(*map(fmean, zip(*measured)))
     return CorpusLatency(mean, len(measured), len(sentences) - len(measured), convention)
