@@ -4,7 +4,7 @@ A corpus score is a function of sums over sentences, so a resample is a vector o
 resamples is one matrix product.
 """
 
-from typing import Any, Callable, List, NamedTuple, Optional, Sequence
+from typing import Any, Callable, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 from sacrebleu.metrics.base import Metric
@@ -78,7 +78,7 @@ def difference(first: Sample, second: Sample, resamples: int, seed: int) -> Diff
     differences = after - before
     observed = second.corpus_score() - first.corpus_score()
     extreme = int((np.abs(differences - observed) >= abs(observed)).sum())
-    return Difference(observed, *central(differences), (extreme + 1) / (resamples + 1))
+    return Difference(observed, *central(differences), p=(extreme + 1) / (resamples + 1))
 
 
 def resampled(samples: Sequence[Sample], resamples: int, seed: int) -> np.ndarray:
@@ -92,7 +92,7 @@ def resampled(samples: Sequence[Sample], resamples: int, seed: int) -> np.ndarra
     return np.concatenate(blocks, axis=1)
 
 
-def central(scores: np.ndarray) -> List[float]:
+def central(scores: np.ndarray) -> Tuple[float, float]:
     """The bounds of the central 95 %.  Resamples without a measurable sentence (nan) are left out."""
     low, high = np.nanpercentile(scores, [2.5, 97.5])
-    return [float(low), float(high)]
+    return float(low), float(high)
