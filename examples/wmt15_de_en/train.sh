@@ -6,7 +6,7 @@
 #   DATA            what scripts/prepare.sh wmt15_de_en made (examples/wmt15_de_en/data/de-en/bin)
 #   SAVE            where checkpoints go (examples/wmt15_de_en/checkpoints/milk-$LATENCY_WEIGHT and the options at the end)
 #   LATENCY_WEIGHT  lambda (0.2)
-#   HEAD            waiting (default): soft attention for 0.3 of the training, then the head and lambda begin;
+#   HEAD            waiting (default): soft attention for 6,000 updates, then the head and lambda begin;
 #                   literal: r = -1, noise and lambda from the first update, as the paper can be read (docs/explanation/recipe.md)
 #   NNODES, GPUS, NODE_RANK, MASTER_ADDR, MASTER_PORT   see scripts/train_nodes.sh
 #

@@ -1,7 +1,8 @@
 """`--optimizer rnmt_adam`: Adam with the gradient-norm guard of RNMT+ instead of clipping.
 
     x = log(1 + max(norm, 0.01));  m, v: moving averages (decay 0.995) of x and x^2, w of 1, all from 0
-    cap = m/w + 4 sqrt(max(v/w - (m/w)^2, 1e-6));     reject if x > cap and w > 0.75, or if the norm is not finite
+    cap = m/w + 4 sqrt(max(v/w - (m/w)^2, 1e-6))
+    reject if x > cap and w > 0.75, if norm >= 1e5, or if the norm is not finite
 
 A rejected gradient is replaced by zero; Adam still moves by its momentum.  The averages are updated with min(x, cap)
 from the first update on and reach the size of the gradients within a few dozen updates.
@@ -27,6 +28,7 @@ class GradientNormGuard:
     """Detects gradient norms that are much larger than the recent ones."""
 
     decay, deviations, settled = 0.995, 4.0, 0.75
+    largest = 1e5  # from this norm on a gradient is rejected in every update
 
     def __init__(self) -> None:
         self.mean = self.square = self.weight = 0.0
@@ -45,7 +47,7 @@ class GradientNormGuard:
             return True
         x = math.log(max(norm, 1e-2) + 1)
         cap = self._cap()
-        reject = x > cap and self.weight > self.settled
+        reject = norm >= self.largest or (x > cap and self.weight > self.settled)
         self.rejected += reject
         self._learn(min(x, cap))
         return reject

@@ -16,6 +16,8 @@ from fairseq.distributed import ModuleProxyWrapper
 from fairseq.distributed.utils import infer_init_method
 from torch.nn.parallel import DistributedDataParallel
 
+from fairseq_milk.models.config import MilkRNMTConfig
+from fairseq_milk.optim.rnmt_plus import rnmt_plus_multiplier
 from tests.support import fairseq_commands as commands
 from tests.support import tiny_models as tiny
 from tests.support.ranks import train_ranks
@@ -195,12 +197,27 @@ def test_another_system_has_a_folder_of_its_own(recipe: str) -> None:
 def test_the_head_waits_first_or_starts_as_in_the_paper(recipe: str) -> None:
     script = f"examples/{recipe}/train.sh"
     (waiting,), (literal,) = dry_run(script, "--dry-run"), dry_run(script, "--dry-run", HEAD="literal")
-    assert not any(word.startswith(("--energy-bias", "--latency-after")) for word in waiting), "the defaults"
+    assert "--energy-bias" not in waiting, "the default, -8"
+    for option, value in (("--head-after", "6000"), ("--latency-after", "6000"), ("--latency-ramp", "3000")):
+        assert waiting[waiting.index(option) + 1] == value
     for option, value in (("--energy-bias", "-1"), ("--latency-after", "0"), ("--head-after", "0")):
         assert literal[literal.index(option) + 1] == value
     assert literal[literal.index("--save-dir") + 1].endswith("checkpoints/milk-0.2-literal")
     refused = commands.shell("bash", script, "--dry-run", HEAD="other")
     assert refused.returncode == 2 and "HEAD is 'other'" in refused.stderr
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_the_head_has_enough_of_the_learning_rate_left_to_come_back(recipe: str) -> None:
+    """docs/explanation/recipe.md: the sum of its learning rates times its pace is between 30 and 60."""
+    (command,) = dry_run(f"examples/{recipe}/train.sh", "--dry-run")
+    train = command[command.index("fairseq-train") + 1 :]
+    args = fairseq_options.parse_args_and_arch(fairseq_options.get_training_parser(), train)
+    schedule = args.lr_replicas, args.lr_warmup, args.lr_decay_start, args.lr_decay_end
+    rates = [args.lr[0] * rnmt_plus_multiplier(t, *schedule) for t in range(args.max_update)]
+    pace = getattr(args, "head_pace", MilkRNMTConfig.head_pace)
+    assert 30 < pace * sum(rates[int(args.head_after) :]) < 60
+    assert sum(rates[: int(args.head_after)]) > 1.3, "the translator has learned as much as on Europarl before"
 
 
 @pytest.mark.parametrize("recipe", RECIPES)

@@ -131,6 +131,12 @@ def test_what_is_not_a_number_is_rejected_from_the_start_and_not_learned() -> No
     assert (guard.mean, guard.square, guard.weight) == (0, 0, 0)
 
 
+def test_a_norm_of_100_000_is_rejected_from_the_first_update_on() -> None:
+    guard = GradientNormGuard()
+    assert guard.rejects(1e5) and not guard.rejects(9.9e4) and guard.rejected == 1
+    assert guard.weight == pytest.approx(1 - 0.995**2), "both were learned"
+
+
 def test_larger_gradients_are_accepted_when_they_last() -> None:
     guard = GradientNormGuard()
     for norm in ordinary(600):
