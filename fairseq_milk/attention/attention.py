@@ -11,7 +11,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
-from ..functional.masking import at_least_float32
 from .dot_product import DotProductEnergy, MonotonicDotProductEnergy, Values
 from .energy import AdditiveEnergy, Energy, MonotonicEnergy, Weights
 from .lookbacks import Lookback
@@ -61,7 +60,7 @@ class SimultaneousAttention(nn.Module):
             self.soft_energy = DotProductEnergy(options, options.heads)
         self.values = Values(options, options.heads)
 
-    # ---- what it says of itself ---------------------------------------------------------------------------------
+    # ---- properties ----------------------------------------------------------------------------------------------
 
     @property
     def learned(self) -> bool:
@@ -82,7 +81,7 @@ class SimultaneousAttention(nn.Module):
 
         Called by fairseq.  A model with soft attention can thus be the start of all others: with a strongly negative
         bias the head waits until the end of the source, and MILk equals soft attention.  The projections of the head
-        start as those of the soft energy, which know where the model looks.
+        start as those of the soft energy, which are already trained.
         """
         parts = {part: module for part, module in self.named_children() if any(True for _ in module.parameters())}
         projections = {key: state_dict.get(f"{name}.soft_energy.{key}") for key in ("w_s", "w_q", "v")}
@@ -98,7 +97,7 @@ class SimultaneousAttention(nn.Module):
                 state_dict.update({f"{name}.{part}.{key}": x for key, x in own.items()})
 
     def _known(self, own: Dict[str, Tensor], projections: Dict[str, Optional[Tensor]]) -> Dict[str, Tensor]:
-        """The projections of a soft energy, as a head with such parameters stores them."""
+        """The projections of a soft energy divided by `projection_pace`, as the head stores them."""
         return {
             key: learned / self.head.projection_pace
             for key, learned in projections.items()
@@ -168,23 +167,20 @@ class SimultaneousAttention(nn.Module):
 
     def attend(self, queries: Queries, memory: Memory) -> AttentionOutput:
         """The context for known stops: the heads are at the last token of the memory (see `seen_by`)."""
-        beta = self.lookback.certain(self.u(queries, memory), memory)
-        return AttentionOutput(self._join(context(beta, memory)), beta, memory.last)
+        return AttentionOutput(*self._see(queries, memory), memory.last)
 
     def look_back(self, queries: Queries, memory: Memory, end: int) -> Tuple[Tensor, Tensor]:
-        """`attend` for sentences that all stop on token number `end`, with what they see cut out instead of masked.
+        """`attend` for sentences that all stop on token number `end`; what they see is cut out instead of masked.
 
-        -> c: (B, memory_dim) and beta: (B, end).  Without a head axis.
+        -> c: (B, memory_dim) and beta: (B, end); with heads as `AttentionOutput`.
         """
-        start = 0 if self.lookback.reach is None else max(0, end - self.lookback.reach)
-        h = memory.h[:, start:end]
-        if self.lookback.soft:
-            keys, query = memory.keys["soft_energy"][:, start:end], queries["soft_energy"]
-            beta = at_least_float32(self.soft_energy(keys, query, memory.weights["soft_energy"])).softmax(-1)
-        else:
-            beta = h.new_ones(h.shape[:2])
-        c = torch.matmul(beta.to(h.dtype).unsqueeze(1), h).squeeze(1)
-        return c, F.pad(beta, (start, 0)) if start > 0 else beta
+        c, beta = self._see(queries, memory.cut(end, self.lookback.reach))
+        return c, F.pad(beta, (end - beta.size(-1), 0)) if beta.size(-1) < end else beta
+
+    def _see(self, queries: Queries, memory: Memory) -> Tuple[Tensor, Tensor]:
+        """c and beta for known stops."""
+        beta = self.lookback.certain(self.u(queries, memory), memory)
+        return self._join(context(beta, memory)), beta
 
     def _join(self, c: Tensor) -> Tensor:
         return c if self.values is None else self.values.join(c)

@@ -59,10 +59,12 @@ class Window(Lookback):
 
     def expected(self, alpha: Tensor, u: Optional[Tensor], memory: Memory) -> Tensor:
         assert u is not None
-        return chunkwise_lookback(alpha, u + spread(memory.barrier, u), self.size)
+        return chunkwise_lookback(alpha, memory.masked(u), self.size)
 
     def certain(self, u: Optional[Tensor], memory: Memory) -> Tensor:
         assert u is not None
+        if memory.exact:
+            return memory.masked(u).softmax(-1)
         return prefix_softmax(u, spread(memory.lengths, u[..., 0]), window=self.size)
 
 
@@ -74,8 +76,8 @@ class Everything(Lookback):
 
     def expected(self, alpha: Tensor, u: Optional[Tensor], memory: Memory) -> Tensor:
         assert u is not None
-        return infinite_lookback(alpha, u + spread(memory.barrier, u))
+        return infinite_lookback(alpha, memory.masked(u))
 
     def certain(self, u: Optional[Tensor], memory: Memory) -> Tensor:
         assert u is not None
-        return (u + spread(memory.barrier, u)).softmax(-1)
+        return memory.masked(u).softmax(-1)

@@ -2,13 +2,13 @@
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Dict, NamedTuple, Sequence
+from typing import Dict, NamedTuple, Optional, Sequence
 
 import torch
 from torch import Tensor
 
 from ..functional import last_position, padding_mask
-from ..functional.masking import spread
+from ..functional.masking import at_least_float32, spread
 from .energy import Weights
 
 
@@ -23,6 +23,7 @@ class Memory:
     keys: Dict[str, Tensor]  # (B, J, energy_dim), or (B, H, J, d): W_s h for each energy of the attention
     lengths: Tensor  # (B,), or (B, 1) with heads: valid tokens of h; (..., I) or (B, H) if steps or heads differ
     weights: Dict[str, Weights]
+    exact: bool = False  # it holds exactly the tokens that the lookback sees: nothing has to be masked, see `cut`
 
     @property
     def size(self) -> int:
@@ -44,7 +45,12 @@ class Memory:
     @cached_property
     def last(self) -> Tensor:
         """alpha of a head that has stopped on the last token: one-hot at `lengths`.  (..., J)."""
-        return last_position(self.lengths, self.barrier).to(self.barrier.dtype)
+        dtype = torch.promote_types(self.h.dtype, torch.float32)
+        return last_position(self.lengths, self.h[..., 0]).to(dtype)
+
+    def masked(self, u: Tensor) -> Tensor:
+        """The energies u in float32 or better, with `barrier` added unless nothing has to be masked.  (..., J)."""
+        return at_least_float32(u) if self.exact else u + spread(self.barrier, u)
 
     @property
     def read(self) -> Tensor:
@@ -64,6 +70,13 @@ class Memory:
     def seen_by(self, heads: "Heads") -> "Memory":
         """The memory seen by the heads from their positions; a head without a stop is at the last token."""
         return replace(self, lengths=torch.minimum(heads.position + 1, spread(self.lengths, heads.position)))
+
+    def cut(self, end: int, reach: Optional[int]) -> "Memory":
+        """What sentences that all stop on token number `end` see of it: the last `reach` tokens, None for all."""
+        size = end if reach is None else min(end, reach)
+        keys = {name: x.narrow(-2, end - size, size) for name, x in self.keys.items()}
+        lengths = self.lengths.new_full(self.lengths.shape, size)
+        return Memory(self.h.narrow(-2, end - size, size), keys, lengths, self.weights, exact=True)
 
     def select(self, rows: Tensor) -> "Memory":
         """The memory of these sentences.  index_select copies whole rows, four times as fast as h[rows]."""
@@ -85,7 +98,7 @@ class Memory:
 class Heads(NamedTuple):
     """The state of decoding: the position of each head.  (B,), or (B, H) with several heads."""
 
-    position: Tensor  # number of source tokens before the one at which the head is or will look next
+    position: Tensor  # index (from 0) of the source token that the head inspects next
     stopped: Tensor  # bool: whether the head has stopped for the next target token
 
     @property
@@ -96,8 +109,8 @@ class Heads(NamedTuple):
     def after_read(self, rows: Tensor, lengths: Tensor) -> "Heads":
         """These sentences have read one more token: lengths (B,) in all.
 
-        Heads that have not stopped look at it next.  If all have, the READ was not the schedule's own (a knob asked
-        for it), and all of them look at the new token.
+        Heads that have not stopped inspect it next.  If all have, the READ was required by a knob, and all of them
+        inspect the new token.
         """
         return self.sent_to(lengths - 1, torch.zeros_like(self.ready).index_fill(0, rows, True) & self.ready)
 

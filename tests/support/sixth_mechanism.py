@@ -1,11 +1,13 @@
 """A sixth mechanism: a stop and a lookback that the plugin does not have, for the contract tests."""
 
-from typing import Dict
+from contextlib import contextmanager
+from typing import Dict, Iterator
+from unittest import mock
 
 import torch
 from torch import Tensor
 
-from fairseq_milk.attention import Bernoulli, FixedStop, Lookback, Memory, Pair
+from fairseq_milk.attention import ATTENTIONS, Bernoulli, FixedStop, Lookback, Memory, Pair
 from fairseq_milk.functional import infinite_lookback
 from fairseq_milk.functional.masking import spread
 
@@ -30,3 +32,13 @@ class Mean(Lookback):
 
 
 SIXTH: Dict[str, Pair] = {"two by two x mean": (TwoByTwo, Mean), "Bernoulli x mean": (Bernoulli, Mean)}
+
+
+@contextmanager
+def mechanism(name: str) -> Iterator[str]:
+    """The --attention with which models are built with this mechanism: a pair of `SIXTH` stands in place of milk."""
+    if name not in SIXTH:
+        yield name
+        return
+    with mock.patch.dict(ATTENTIONS, milk=SIXTH[name]):
+        yield "milk"

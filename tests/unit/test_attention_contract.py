@@ -6,6 +6,7 @@ incremental half, and the expected half has to be the average of those walks.
 """
 
 from dataclasses import replace
+from itertools import product
 from typing import Callable, Dict, Iterable, List, Tuple
 
 import pytest
@@ -16,6 +17,7 @@ from torch.autograd import gradcheck
 from fairseq_milk.attention import (
     AttentionOptions,
     AttentionState,
+    Heads,
     Memory,
     SimultaneousAttention,
     build_pair,
@@ -167,6 +169,42 @@ def test_the_whole_source_at_once_has_the_stops_of_a_stream(name: str) -> None:
         delays.append(memory.seen_by(heads).lengths)
         heads = heads.after_write(lengths)
     assert torch.equal(torch.stack(delays, dim=1), incremental(attention, s, h, lengths).g.long())
+
+
+# --- one sentence alone: numbers instead of tensors, a cut memory instead of masks -----------------------------------
+
+
+@pytest.mark.parametrize("size", [1, 2, 9])
+@torch.no_grad()
+def test_look_back_is_attend(name: str, size: int) -> None:
+    """What a streaming session looks at from each stop in a memory that has more tokens."""
+    attention = build(name, OPTIONS._replace(chunk_size=3))
+    s, h, lengths = batch([size] * 3, tgt_size=1)
+    memory, queries = attention.remember(h, lengths), attention.queries(s[:, 0])
+    for end in range(1, size + 1):
+        c, beta = attention.look_back(queries, memory, end)
+        want = attention.attend(queries, replace(memory, lengths=torch.full_like(lengths, end)))
+        same(Run(c, fit(beta, size), want.alpha), Run(*want))
+        assert beta.dtype == want.beta.dtype and beta.shape == (3, end)
+
+
+@pytest.mark.parametrize("threshold", [0.5, 0.9])
+@torch.no_grad()
+def test_seek_one_is_seek(name: str, threshold: float) -> None:
+    attention = build(name)
+    set_threshold(attention, threshold)
+    s, h, _ = batch([9], tgt_size=6)
+    whole, found = attention.remember(h, torch.tensor([9])), []
+    for read, position, i in product(range(10), range(10), range(1, 7)):
+        if position > read:
+            continue
+        memory, queries = replace(whole, lengths=torch.tensor([read])), attention.queries(s[:, i - 1])
+        heads = Heads(torch.tensor([position]), torch.tensor([False]))
+        want = attention.seek(queries, memory, heads, i)
+        got = attention.seek_one(queries, memory, position, i)
+        assert got == (int(want.position), bool(want.stopped))
+        found.append(got[1])
+    assert len(set(found)) == (2 if attention.streaming else 1)
 
 
 # --- several heads --------------------------------------------------------------------------------------------------

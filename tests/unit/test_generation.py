@@ -21,6 +21,7 @@ from fairseq_milk.generation import (
 )
 from fairseq_milk.models.milk_rnmt import MilkRNMT
 from tests.reliability.three_ways import EOS, LIMITS, PAD, Output, batched, collate, streamed, teacher_forced
+from tests.support.sixth_mechanism import SIXTH, mechanism
 from tests.support.tiny_models import FIVE, LEARNED, STREAMING
 from tests.support.tiny_models import model as tiny_model
 
@@ -31,10 +32,12 @@ WIDE = DecodingOptions(max_len_a=1.5, max_len_b=12)  # the length limit changes 
 
 def build(attention: str, eos_bias: float = 1.0, **changes: Any) -> MilkRNMT:
     """A model with residual connections that sometimes predicts EOS."""
-    model = tiny_model(WORDS, attention=attention, encoder_layers=3, decoder_layers=3, spread=0.7, **changes).eval()
+    deep: Dict[str, Any] = dict(encoder_layers=3, decoder_layers=3, spread=0.7, **changes)
+    with mechanism(attention) as name:
+        model = tiny_model(WORDS, attention=name, **deep).eval()
     with torch.no_grad():
         model.decoder.output.bias[EOS] += eos_bias
-        if attention in LEARNED:
+        if model.decoder.attention.learned:
             model.decoder.attention.head.g.fill_(3.0)  # type: ignore[union-attr, operator]
     return model
 
@@ -45,7 +48,7 @@ def sentences(count: int, longest: int = 9, seed: int = 0) -> List[List[int]]:
     return [[draw.randrange(UNK, 4 + WORDS) for _ in range(draw.randint(0, longest))] + [EOS] for _ in range(count)]
 
 
-@pytest.fixture(scope="module", params=FIVE)
+@pytest.fixture(scope="module", params=[*FIVE, *SIXTH])
 def model(request: Any) -> MilkRNMT:
     torch.manual_seed(5)
     return build(request.param)
