@@ -140,9 +140,9 @@ def render(figure: Figure, suffix: str, dpi: int = 150) -> bytes:
     return file.getvalue()
 
 
-def small_png(figure: Figure, colours: int, pixels: int = 760) -> bytes:
-    """A small PNG for a page, with at most this width in pixels and number of colours."""
-    picture = Image.open(io.BytesIO(render(figure, "png", dpi=min(110, int(pixels / figure.get_figwidth())))))
+def small_png(figure: Figure, colours: int) -> bytes:
+    """A small PNG for a page, at most 760 pixels wide and with at most this number of colours."""
+    picture = Image.open(io.BytesIO(render(figure, "png", dpi=min(110, int(760 / figure.get_figwidth())))))
     file = io.BytesIO()
     picture.convert("RGB").quantize(colours).save(file, "png", optimize=True)
     return file.getvalue()

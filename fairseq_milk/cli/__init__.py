@@ -1,4 +1,4 @@
-"""The command `fairseq-milk`: each verb is a module with `add_arguments(parser)` and `run(args) -> int`.
+"""The command `fairseq-milk`: each verb is a module here, with `add_arguments(parser)` and `run(args) -> int`.
 
 Modules are imported when their verb is used, so that `fairseq-milk --help` starts quickly.
 """
@@ -7,29 +7,23 @@ import argparse
 import importlib
 import os
 import sys
-from typing import Dict, NamedTuple, Optional, Sequence
+from typing import Dict, Optional, Sequence
 
 from ..console.errors import printable
 from ..console.exit_codes import interrupted
 from ..version import __version__
 
-
-class Verb(NamedTuple):
-    module: str
-    help: str
-
-
-VERBS: Dict[str, Verb] = {
-    "check": Verb("fairseq_milk.cli.check", "check a checkpoint, or the arguments of a training before it starts"),
-    "compare": Verb("fairseq_milk.cli.compare", "compare two systems or curves at equal latency by paired bootstrap"),
-    "export": Verb("fairseq_milk.cli.export", "write a checkpoint as a folder that runs without torch and fairseq"),
-    "path": Verb("fairseq_milk.cli.path", "print the folder of the plugin, for --user-dir"),
-    "plot": Verb("fairseq_milk.cli.plot", "draw quality against latency, schedules and initial delays"),
-    "report": Verb("fairseq_milk.cli.report", "write tables, curves and diagrams of a sweep to one HTML file"),
-    "score": Verb("fairseq_milk.cli.score", "print BLEU, chrF and latency of a generation under every convention"),
-    "serve": Verb("fairseq_milk.cli.serve", "serve a web page and a WebSocket that translate as text is typed"),
-    "stream": Verb("fairseq_milk.cli.stream", "translate standard input as it arrives"),
-    "sweep": Verb("fairseq_milk.cli.sweep", "train, decode and tabulate the systems of a file over their grids"),
+VERBS: Dict[str, str] = {  # with their help
+    "check": "check a checkpoint, or the arguments of a training before it starts",
+    "compare": "compare two systems or curves at equal latency by paired bootstrap",
+    "export": "write a checkpoint as a folder that runs without torch and fairseq",
+    "path": "print the folder of the plugin, for --user-dir",
+    "plot": "draw quality against latency, schedules and initial delays",
+    "report": "write tables, curves and diagrams of a sweep to one HTML file",
+    "score": "print BLEU, chrF and latency of a generation under every convention",
+    "serve": "serve a web page and a WebSocket that translate as text is typed",
+    "stream": "translate standard input as it arrives",
+    "sweep": "train, decode and tabulate the systems of a file over their grids",
 }
 
 
@@ -49,7 +43,7 @@ def _run(args: argparse.Namespace) -> int:
     if sys.stdout is None:  # the caller closed it
         return _fail(args.verb, "standard output is closed")
     try:
-        code = int(importlib.import_module(VERBS[args.verb].module).run(args))
+        code = int(importlib.import_module(f".{args.verb}", __name__).run(args))
         sys.stdout.flush()
         return code
     except BrokenPipeError:
@@ -70,10 +64,10 @@ def _parser(verb: Optional[str]) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="fairseq-milk", description="Simultaneous translation with fairseq.")
     parser.add_argument("--version", action="version", version=f"fairseq-milk {__version__}")
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
-    for name, (module, help) in VERBS.items():
+    for name, help in VERBS.items():
         subparser = verbs.add_parser(name, help=help, description=help)
         if name == verb:
-            importlib.import_module(module).add_arguments(subparser)
+            importlib.import_module(f".{name}", __name__).add_arguments(subparser)
     return parser
 
 

@@ -194,7 +194,7 @@ def test_faults_end_with_one_sentence(tmp_path: Path, better: str, capsys: pytes
 
 
 def test_help_imports_no_verb(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setitem(cli.VERBS, "draw", cli.Verb("no.such.module", "draws"))
+    monkeypatch.setitem(cli.VERBS, "draw", "draws")
     with pytest.raises(SystemExit, match="0"):
         cli.main(["--help"])
     out = capsys.readouterr().out
@@ -203,17 +203,17 @@ def test_help_imports_no_verb(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Ca
 
 def test_interrupt_and_the_code_of_a_verb(monkeypatch: pytest.MonkeyPatch) -> None:
     module = types.ModuleType("some_verb")
-    monkeypatch.setitem(sys.modules, "some_verb", module)
-    monkeypatch.setitem(cli.VERBS, "some", cli.Verb("some_verb", ""))
+    monkeypatch.setitem(sys.modules, "fairseq_milk.cli.some_verb", module)
+    monkeypatch.setitem(cli.VERBS, "some_verb", "")
     module.add_arguments = lambda parser: parser.add_argument("code", type=int)  # type: ignore[attr-defined]
     module.run = lambda args: args.code  # type: ignore[attr-defined]
-    assert cli.main(["some", "3"]) == 3
+    assert cli.main(["some_verb", "3"]) == 3
 
     def interrupted(args: Any) -> int:
         raise KeyboardInterrupt
 
     module.run = interrupted  # type: ignore[attr-defined]
-    assert cli.main(["some", "3"]) == 130
+    assert cli.main(["some_verb", "3"]) == 130
 
 
 def test_closed_pipe_is_quiet(better: str) -> None:

@@ -300,7 +300,7 @@ def numbers_of(parser: argparse.ArgumentParser, *command: str) -> Iterator[VerbO
 
 def options_of(verb: str) -> List[VerbOption]:
     parser = argparse.ArgumentParser()
-    importlib.import_module(VERBS[verb].module).add_arguments(parser)
+    importlib.import_module(f"fairseq_milk.cli.{verb}").add_arguments(parser)
     return list(numbers_of(parser, verb))
 
 
