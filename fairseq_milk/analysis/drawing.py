@@ -68,6 +68,7 @@ def installed_fonts() -> Tuple[str, ...]:
 
 @cache
 def letters_of(font: str) -> FrozenSet[int]:
+    """The code points that a font can show."""
     path = font_manager.findfont(font_manager.FontProperties(family=font))
     return frozenset(font_manager.get_font(path).get_charmap())
 

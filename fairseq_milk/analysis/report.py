@@ -71,8 +71,8 @@ def _summary(systems: Sequence[System]) -> str:
     results = [result for system in systems for result in system.results]
     sizes = sorted({result.n_sentences for result in results})
     subsets = sorted({result.subset for result in results if result.log.endswith(f"generate-{result.subset}.jsonl")})
-    said = f"{_count(len(systems), 'system')}, {_count(len(results), 'run')}, {' or '.join(map(str, sizes))} sentences"
-    return said + (f" of {', '.join(subsets)}." if subsets else ".")
+    text = f"{_count(len(systems), 'system')}, {_count(len(results), 'run')}, {' or '.join(map(str, sizes))} sentences"
+    return text + (f" of {', '.join(subsets)}." if subsets else ".")
 
 
 def _count(number: int, noun: str) -> str:
@@ -118,12 +118,12 @@ def _figure(system: System, measure: str) -> Cell:
 
 def _collapsed(systems: Sequence[System]) -> List[str]:
     """One warning per system whose learned schedule has collapsed."""
-    said = []
+    warnings = []
     for system in systems:
         for kind in sorted({result.collapse for result in system.results} - {""}):
             seeds = ", ".join(str(result.seed) for result in system.results if result.collapse == kind)
-            said.append(f"The schedule of {display_name(system.label)} has collapsed (seed {seeds}): it {kind}.")
-    return said
+            warnings.append(f"The schedule of {display_name(system.label)} has collapsed (seed {seeds}): it {kind}.")
+    return warnings
 
 
 def _curves(systems: Sequence[System], paper: Optional[str]) -> List[Picture]:

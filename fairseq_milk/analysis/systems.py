@@ -61,6 +61,7 @@ class System(NamedTuple):
 
     @property
     def has_schedule(self) -> bool:
+        """Whether the sentences of the first seed are there, with their delays."""
         return os.path.isfile(self.results[0].log) and math.isfinite(self.mean("dal"))
 
     def score(self) -> Score:
@@ -149,8 +150,8 @@ def group(results: Sequence[Result]) -> List[System]:
 def choose(systems: Sequence[System], keys: Optional[Sequence[str]]) -> List[System]:
     """The systems with these keys; without keys those with schedules, all if they are few, otherwise two."""
     if keys is None:
-        at_hand = [system for system in systems if system.has_schedule]
-        return at_hand if len(at_hand) <= FEW else comparable(at_hand)
+        drawable = [system for system in systems if system.has_schedule]
+        return drawable if len(drawable) <= FEW else comparable(drawable)
     named = {name: system for system in systems for name in (system.label, system.key)}
     for key in keys:
         if key not in named:

@@ -123,8 +123,8 @@ def _file_report(log: GenerateLog, score: Score, args: argparse.Namespace) -> Di
             figures = score.interval(name, args.bootstrap, args.seed)._asdict()
             report[name] = figures if args.bootstrap else {"score": figures["score"]}
             report[name]["signature"] = score.signature(name)
-    if score.texts.warning() is not None:
-        report["warning"] = score.texts.warning()
+    if warning := score.texts.warning():
+        report["warning"] = warning
     chosen = _chosen(args)
     conventions = [chosen] if chosen else _all_conventions()
     report["latency"] = [] if log.no_latency else [_row(score, convention) for convention in conventions]

@@ -72,7 +72,7 @@ def check_comparable(first: Texts, second: Texts, names: Sequence[str]) -> Optio
     forms = form_of(first.hypotheses), form_of(second.hypotheses)
     if forms[0] == forms[1]:
         return None
-    said = f"{names[0]} is {forms[0]}, {names[1]} is {forms[1]}"
+    difference = f"{names[0]} is {forms[0]}, {names[1]} is {forms[1]}"
     if SUBWORDS in forms:
-        raise ValueError(f"{said}: these cannot be compared, decode both with --remove-bpe")
-    return f"{said}: this alone makes their BLEU scores differ"
+        raise ValueError(f"{difference}: these cannot be compared, decode both with --remove-bpe")
+    return f"{difference}: this alone makes their BLEU scores differ"
