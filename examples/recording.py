@@ -17,7 +17,7 @@ from fairseq_milk.scoring.table import Result, read_results
 
 Cells = List[List[str]]
 MINUTE = 60.0
-FIGURES = {"bleu": 1, "dal": 2, "al": 2}
+FIGURES = {"bleu": 1, "dal": 2, "al": 2, "ap": 3}
 
 
 def run_name(result: Result) -> str:
@@ -28,12 +28,11 @@ def run_name(result: Result) -> str:
 def systems_table(shown: Sequence[Result], everything: Iterable[Result], figures: Mapping[str, int] = FIGURES) -> Cells:
     """One row per system.  figures: columns of results.csv that have intervals, and their decimal places."""
     minutes = {run_name(r): r.train_seconds / MINUTE for r in everything}
-    heading = ["system", *(f"{HEADINGS[column]} (95 %)" for column in figures), "AP", "minutes", "with its start"]
+    heading = ["system", *(f"{HEADINGS[column]} (95 %)" for column in figures), "minutes", "with its start"]
     return [heading] + [
         [
             label(r, shown),
             *(with_interval(r, column, places) for column, places in figures.items()),
-            f"{r.ap:.3f}",
             f"{minutes[run_name(r)]:.0f}",
             f"{minutes[run_name(r)] + minutes.get(r.warm_start, 0.0):.0f}",
         ]

@@ -33,12 +33,13 @@ from fairseq_milk.console.files import write_atomically
 from fairseq_milk.scoring import table
 from fairseq_milk.scoring.curves import CurveDifference
 from fairseq_milk.scoring.generate_log import read_generate_log
+from fairseq_milk.scoring.table import INTERVALS as HEADINGS
 from fairseq_milk.scoring.table import Result, read_results
 
 HERE = Path(__file__).resolve().parent
 DOCUMENT, KEPT = HERE / "RESULTS.md", HERE / "results"
 TABLE, TRAINING, COMPARISON = KEPT / "results.csv", KEPT / "training.csv", KEPT / "comparison.json"
-FIGURES = {"bleu": 1, "chrf": 1, "dal": 2, "al": 2}
+FIGURES = {"bleu": 1, "chrf": 1, "dal": 2, "al": 2, "ap": 3}
 SUBSETS = {"test": ("milk", "wait-k"), "valid": ("milk-dev", "wait-k-dev")}  # the two curves by their names
 FROM_SCRATCH = {
     "soft-s1": "soft",
@@ -118,10 +119,9 @@ def by_lag(results: Sequence[Result]) -> List[Result]:
 
 
 def dev_table(results: Sequence[Result]) -> Cells:
-    heading = ["system", "BLEU (95 %)", "chrF (95 %)", "DAL (95 %)"]
-    columns = {"bleu": 1, "chrf": 1, "dal": 2}
+    heading = ["system", *(f"{HEADINGS[column]} (95 %)" for column in FIGURES)]
     return [heading] + [
-        [label(r, results), *(with_interval(r, c, places) for c, places in columns.items())] for r in results
+        [label(r, results), *(with_interval(r, c, places) for c, places in FIGURES.items())] for r in results
     ]
 
 
