@@ -36,6 +36,16 @@ def refuse_endless(path: Union[str, Path]) -> None:
         raise UserError(f"{path} is not a regular file")
 
 
+def read_bytes(path: Union[str, Path], most: int = -1) -> bytes:
+    """The content of a regular file, or its first `most` bytes; UserError if it cannot be read."""
+    refuse_endless(path)
+    try:
+        with open(path, "rb") as file:
+            return file.read(most)
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {error.strerror}") from error
+
+
 def require_text(path: Union[str, Path], option: str) -> None:
     """Raise a UserError if the file given to `option` cannot be read or has a line that is not UTF-8."""
     number = 0

@@ -11,8 +11,8 @@ from typing import Any, Dict, Iterator, List
 
 import torch
 
-from ..console.errors import UserError, first_line, system_error
-from ..console.files import refuse_endless
+from ..console.errors import UserError, first_line
+from ..console.files import read_bytes
 from . import pickled_arrays
 from .plain_data import NotPlainError, plain
 
@@ -38,12 +38,7 @@ HAS_ALLOW_LIST = tuple(int(part) for part in torch.__version__.split(".")[:2]) >
 
 def read_checkpoint(path: str) -> Dict[str, Any]:
     """The state in a local file as plain data; UserError if it is not a complete and undamaged checkpoint."""
-    refuse_endless(path)
-    try:
-        with open(path, "rb") as file:
-            content = file.read()
-    except OSError as error:
-        raise UserError(f"{path} cannot be read: {system_error(error)}") from error
+    content = read_bytes(path)
     if not content:
         raise UserError(f"{path} is empty: it is no checkpoint")
     try:

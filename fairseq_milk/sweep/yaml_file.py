@@ -10,7 +10,7 @@ from typing import Any, Dict
 import yaml
 
 from ..console.errors import UserError
-from ..console.files import refuse_endless
+from ..console.files import read_bytes
 
 LARGEST = 1 << 20  # bytes in a file
 MOST = 100_000  # values in a file after aliases are expanded: a few lines of aliases can stand for billions
@@ -63,12 +63,7 @@ def _count(node: Any, counted: Dict[int, int]) -> int:
 
 def read_yaml(path: Path) -> Any:
     """The content of a YAML file; UserError with file and line if it is invalid or too large."""
-    refuse_endless(path)
-    try:
-        with open(path, "rb") as file:
-            content = file.read(LARGEST + 1)
-    except OSError as error:
-        raise UserError(f"{path} cannot be read: {error.strerror}") from None
+    content = read_bytes(path, LARGEST + 1)
     if len(content) > LARGEST:
         raise UserError(f"{path} is not the file of a sweep: it has more than {LARGEST} bytes")
     try:
