@@ -1,4 +1,4 @@
-"""Run the rows, print each when it is done, and write the results.  The exit code is 0 whatever they are."""
+"""Run the rows, print each when it is done, and write the results.  The exit code is 0 even if bars are missed."""
 
 import argparse
 import fnmatch
@@ -60,7 +60,7 @@ def arguments(given: Optional[List[str]] = None) -> argparse.Namespace:
 
 
 def measured(row: Row, size: Size) -> Outcome:
-    """A row that fails is reported like any other, and the next one runs."""
+    """Measure a row; a failure becomes an outcome without checks, so that the next row runs."""
     try:
         return row.measure(size)
     except NotMeasuredError as reason:

@@ -57,7 +57,7 @@ def step_by_step(step: Callable[..., Tensor], preserve_mass: bool) -> Callable[[
 
 
 def fairseqs(cumprod: Callable[..., Tensor], eps: float = 1e-6) -> Callable[[Tensor], Tensor]:
-    """What fairseq computed before its compiled operator, which has no gradient: cumprod for all steps, then a loop."""
+    """fairseq's formula before its compiled operator, which has no gradient: cumprod for all steps, then a loop."""
 
     def run(e: Tensor) -> Tensor:
         p = torch.sigmoid(e)

@@ -1,12 +1,12 @@
-"""How long the ranks of a data-parallel training wait for the slowest of them, by the order of the batches.
+"""How long the ranks of a data-parallel training wait for the slowest rank, for different orders of the batches.
 
     python -m benchmarks.balance [--ranks 32] [--update-freq 1] [--batch-size 128]
 
 Batches are sorted by length, so that little is padded, and then shuffled; the ranks take them in turn, and an update
-is over when the longest batch is.  The work of a batch is taken to be its steps, source and target tokens of its
-longest sentences: the recurrent loops have as many.  The figure is the mean over the updates of an epoch of the work
-of the slowest rank over that of the mean rank, which is what waiting costs.  Batches are drawn by fairseq's own
-iterator, with and without --grouped-shuffling, which shuffles groups of as many batches as there are ranks.
+ends when the longest batch has been computed.  The work of a batch is the number of steps of the recurrent loops: the
+source and target tokens of its longest sentences.  The figure is the work of the slowest rank divided by that of the
+mean rank, averaged over the updates of an epoch: the cost of waiting.  Batches are drawn by fairseq's own iterator,
+with and without --grouped-shuffling, which shuffles groups of as many batches as there are ranks.
 """
 
 import argparse
@@ -38,7 +38,7 @@ class Corpus(NamedTuple):
 
 
 def translated(source: np.ndarray) -> Corpus:
-    """With targets whose lengths are those of the sources times a random factor."""
+    """A corpus of these source lengths; the target lengths are the source lengths times a random factor."""
     factor = np.exp(np.random.default_rng(SEED + 1).normal(0.0, RATIO_SPREAD, len(source)))
     return Corpus(source, np.maximum(1, np.rint(source * factor)).astype(int))
 
@@ -60,7 +60,7 @@ def sorted_batches(corpus: Corpus, size: int) -> List[np.ndarray]:
 
 
 class Unread(Dataset[Any]):
-    """A data set of which only the order of the batches is wanted."""
+    """A data set without content, to compute the order of the batches."""
 
 
 def updates(batches: Sequence[np.ndarray], ranks: int, grouped: bool) -> List[List[int]]:

@@ -1,4 +1,4 @@
-"""Binary data for fairseq: Multi30k German to English with 8k joint subwords, or words of the same statistics.
+"""Binary data for fairseq: Multi30k German to English with 8k joint subwords, or random words with similar statistics.
 
 One dictionary for both languages, as in the benchmark's table (V = 8k); `examples/multi30k` has one for each.
 """

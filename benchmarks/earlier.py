@@ -1,4 +1,4 @@
-"""A token of the streaming session against the same at an earlier commit, whose sources come from git."""
+"""The time per token of the streaming session against that of an earlier commit, whose sources come from git."""
 
 import io
 import json

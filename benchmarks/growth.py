@@ -82,7 +82,7 @@ def warm_step(shape: Shape) -> Callable[[], None]:
 
 
 def milliseconds(shape: Shape) -> float:
-    """CPU seconds on one thread in a process of its own, of the second step, for which memory is already allocated."""
+    """CPU milliseconds of the second step, for which memory is already allocated, on one thread."""
     torch.set_num_threads(1)
     step = warm_step(shape)
     step()

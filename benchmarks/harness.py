@@ -2,8 +2,8 @@
 
 Machines are noisy, so nothing is compared across runs.  The variants of a row take turns, in an order that is reversed
 every round, and the ratio of two of them is the median over the rounds of the ratio within a round.  Bars on
-time are about the CPU time of one thread, which other processes disturb least, with the wall time on all cores beside
-it, but for `simuleval`, whose bar is on wall time.
+time are on the CPU time of one thread, which other processes disturb least; the wall time on all cores is given
+for information.  Only the bar of `simuleval` is on wall time.
 """
 
 import ctypes
@@ -131,7 +131,7 @@ def compare(variants: Mapping[str, Callable[[], object]], size: Size, share: flo
 def compare_processes(
     builds: Mapping[str, Callable[[], Callable[[], object]]], size: Size, share: float = 1.0
 ) -> Comparison:
-    """The same, each variant built and timed in a process of its own, as commands run, which share no memory."""
+    """Time the variants in turns, each built and timed in a process of its own, as commands are."""
     with ExitStack() as stack:
         variants: Dict[str, Seconds] = {}
         for name, build in builds.items():
@@ -194,7 +194,7 @@ def _rounds(
 
 
 def peak_memory(build: Callable[..., Callable[[], object]], *arguments: Any) -> float:
-    """Megabytes that the step which `build(*arguments)` makes needs beyond what was there before it."""
+    """Peak memory in megabytes of the step that `build(*arguments)` returns, without the memory in use before it."""
     return in_fresh_process(_peak, build, *arguments)
 
 
@@ -204,7 +204,7 @@ def in_fresh_process(function: Callable[..., T], *arguments: Any) -> T:
 
 
 def fresh_process() -> Any:
-    """A pool of one process, forked from one that has imported everything and done nothing."""
+    """A pool of one process, forked from a process that has only imported the modules."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(PRELOAD)
     return context.Pool(1)
@@ -217,9 +217,9 @@ def _peak(build: Callable[..., Callable[[], object]], *arguments: Any) -> float:
 
 
 def _leave_no_holes() -> None:
-    """glibc: what is larger than 64 kB goes back to the system when it is freed.
+    """Make glibc return blocks of more than 64 kB to the system when they are freed.
 
-    Otherwise the peak is that of malloc, which keeps holes between small tensors, and not of what is in use.
+    Otherwise the peak would include freed memory that malloc keeps between small tensors.
     """
     try:
         ctypes.CDLL(None).mallopt(M_MMAP_THRESHOLD, 1 << 16)

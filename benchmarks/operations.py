@@ -1,4 +1,4 @@
-"""The operations of a target step in training: on a GPU launching them is the limit, whatever the batch size."""
+"""The number of operations per target step in training: on a GPU launching them limits the speed at any batch size."""
 
 from collections import Counter
 from typing import Any, Dict, List, Tuple
@@ -16,7 +16,7 @@ HIDDEN = 8
 
 
 def computes(func: Any) -> bool:
-    """Is the operation more than a view of its input?"""
+    """Whether the operation computes something, and does not only return a view of its input."""
     views = (r.alias_info is not None and not r.alias_info.is_write for r in func._schema.returns)
     return not any(views) and func._overloadpacket.__name__ != "_unsafe_view"
 
@@ -46,7 +46,7 @@ def operations(attention: str, steps: int) -> "Counter[str]":
 
 
 def of_a_step(attention: str) -> "Counter[str]":
-    """What one more target step takes."""
+    """The operations per target step."""
     step = operations(attention, 7)
     step.subtract(operations(attention, 6))
     return step

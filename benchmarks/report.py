@@ -48,7 +48,7 @@ def lines(name: str, row: Dict[str, Any]) -> List[str]:
 
 
 def draw_bars(results: Results, path: Path) -> None:
-    """Each measured number relative to its limit, on the side of the line on which it should be."""
+    """Draw each measured number relative to its limit; a bar is met if it ends on the left of the line at 1."""
     from matplotlib.figure import Figure
     from matplotlib.ticker import MultipleLocator
 

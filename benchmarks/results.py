@@ -19,7 +19,7 @@ PACKAGES = ("torch", "fairseq", "fairseq-fixed", "numpy")
 
 
 def machine() -> Dict[str, Any]:
-    """What the figures depend on."""
+    """The hardware and software on which the figures depend."""
     versions = {}
     for package in PACKAGES:
         try:
@@ -45,13 +45,13 @@ def processor() -> str:
 
 
 def flags() -> List[str]:
-    """Which of the instructions that products depend on the processor has."""
+    """The instruction sets in `FLAGS` that the processor has."""
     present = cpuinfo("flags").split()
     return [flag for flag in FLAGS if flag in present]
 
 
 def cpuinfo(name: str) -> str:
-    """Of the first processor; empty if the system does not say."""
+    """A field of /proc/cpuinfo for the first processor; empty if there is none."""
     path = Path("/proc/cpuinfo")
     lines = path.read_text().splitlines() if path.exists() else []
     return next((line.split(":", 1)[1].strip() for line in lines if line.split(":")[0].strip() == name), "")

@@ -1,4 +1,4 @@
-"""The cost of a token in a long stream, reading it and writing one, against the cost of its attention alone."""
+"""The cost of reading and writing a token in a long stream, against the cost of its attention alone."""
 
 import statistics
 import time

@@ -1,4 +1,4 @@
-"""`fairseq-train` with `milk_transformer` against fairseq's `transformer`: as `fairseq-train`, in the other family."""
+"""`fairseq-train` with `milk_transformer` against fairseq's `transformer`: the row `fairseq-train` for Transformers."""
 
 from pathlib import Path
 from typing import List

@@ -2,7 +2,7 @@
 
 Each model is built and updated by fairseq's own task and trainer from the command line that is given here, in a
 process of its own, as `fairseq-train` runs; the processes take turns batch by batch.  In a single process the peer,
-which spends a quarter of its time on page faults, would reuse the memory that malloc keeps from ours.
+which spends a quarter of its time on page faults, would reuse memory that our model has freed.
 """
 
 import logging
@@ -93,7 +93,7 @@ class Training:
             self.trainer.train_step(samples)
 
     def batches(self, count: int) -> List[List[int]]:
-        """The sentences of the next ones."""
+        """The sentence ids of the next `count` batches."""
         return [samples[0]["id"].tolist() for samples in islice(self.samples, count)]
 
 
@@ -103,7 +103,7 @@ def updates(arguments: List[str]) -> Callable[[], None]:
 
 
 def measure_bf16(size: Size) -> Outcome:
-    """A quick run, which asks whether it works, needs no instructions: products are then computed in float32."""
+    """Measure with products in bfloat16; a quick run does not need a processor with instructions for it."""
     if not size.quick and not bfloat16_products(torch.device("cpu")):
         raise NotMeasuredError("this processor has no instructions for bfloat16")
     return compare_words(size, BF16_BARS)

@@ -20,7 +20,7 @@ PASSED, PROBABILITY, AHEAD = 12, 0.9, 8  # of the row that is shown
 
 
 def after_a_wait(passed: int, p: float, ahead: int) -> Tuple[Tensor, Tensor]:
-    """Energies and alpha_{i-1} of a head that stands behind `passed` tokens: it stops anywhere with probability p."""
+    """Energies and alpha_{i-1} of a head that has passed `passed` tokens; it stops at any token with probability p."""
     e = torch.full((1, passed + ahead), torch.tensor(p, dtype=torch.float64).logit().item())
     alpha_prev = torch.zeros(1, passed + ahead)
     alpha_prev[0, passed] = 1.0

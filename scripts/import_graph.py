@@ -92,7 +92,7 @@ def mermaid(graph: Dict[str, Set[str]]) -> str:
 
 
 def _direct(graph: Dict[str, Set[str]], name: str) -> Set[str]:
-    """The imports of a package without those that another of its imports leads to anyway."""
+    """The imports of a package without those that follow from its other imports."""
     return {
         target
         for target in graph[name]

@@ -1,4 +1,4 @@
-"""The import graph of a page, which GitHub draws, as a table: a site without scripts from elsewhere cannot draw it."""
+"""Replaces the Mermaid diagrams of a page, which GitHub draws, by tables: the site loads no scripts to draw them."""
 
 import re
 from typing import Dict, List

@@ -83,7 +83,7 @@ def links(text: str, page: str) -> Iterator[Link]:
 
 
 def for_site(text: str, page: str, paths: Dict[str, str]) -> str:
-    """The text of a page with links to the pages of the site; what is not in the site keeps its label alone."""
+    """The text of a page with links to the pages of the site; a link to any other file becomes its label."""
     here = os.path.dirname(paths[page])
 
     def replacement(link: Link, written: str) -> str:

@@ -1,4 +1,4 @@
-"""Is an exported model its checkpoint?  Tokens and delays of every mechanism on 1,000 verb-final sentences.
+"""Compares exported models with their checkpoints: tokens and delays of every mechanism on 1,000 verb-final sentences.
 
     python -m tests.reliability.exported_equality [--updates 400] [--sentences 1000] [--out FOLDER]
         [--families rnmt transformer several]

@@ -14,7 +14,7 @@ from tests.support.processes import outcome
 
 
 def study(folder: Path, disk: Path) -> str:
-    """The last line on standard error.  Every checkpoint that is left on the disk is whole."""
+    """Returns the last line on standard error; asserts that every checkpoint left on the disk is complete."""
     data = commands.make_corpus(folder)
     more = ["--save-interval-updates", 2, "--disable-validation"]
     stderr = folder / "stderr"

@@ -31,7 +31,7 @@ SHARES.update(EXPORTED)
 
 
 def make_kinds(folder: Path, wanted: Sequence[str]) -> Dict[str, Kind]:
-    """Those that are wanted; an exported model is written only if it is needed, for that takes a while."""
+    """The kinds to test; an exported model is written only if one of them needs it, because that takes a while."""
     kinds = fuzzing.kinds(folder)
     if set(EXPORTED) & set(wanted):
         kinds.update(exported_kinds(ExportedModels(folder).get(tiny_models.Kind("milk")).folder, folder))
@@ -58,7 +58,7 @@ def draw_cases(kind: Kind, folder: Path, count: int, number: int) -> Counter[boo
 
 
 def flip_bits(kind: Kind, folder: Path, count: int, number: int) -> Counter[bool]:
-    """A checkpoint that is accepted has the parameters that it had."""
+    """Flip bits; a checkpoint that is accepted must have unchanged parameters."""
     found: Counter[bool] = collections.Counter()
     draw, parameters = random.Random(number), fuzzing.small_state()["model"]
     if kind.reader is fuzzing.read_a_checkpoint:

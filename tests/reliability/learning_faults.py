@@ -62,7 +62,7 @@ FAULTS = {
 
 
 class Outcomes:
-    """A pytest plugin that keeps the outcome of each test; an error in its set-up counts as one."""
+    """A pytest plugin that keeps the outcome of each test; a failure in its set-up is kept as "error"."""
 
     def __init__(self) -> None:
         self.of: Dict[str, str] = {}

@@ -3,10 +3,10 @@
     python -m tests.reliability.serve_load MODEL SENTENCES [--sessions 200] [--words-per-minute 180] [--total 10000]
 
 MODEL: a folder of `fairseq-milk export`; SENTENCES: a text file in its source language.  Every session sends a word,
-and then the end of the sentence, at its own steady pace, whether the word before has been answered or not.  Measured:
-seconds from a word to its answer; processor time of the server per word, and so how many such sessions a core carries;
-its memory after the first tenth and at the end.  Every translation is compared with that of `fairseq_milk.load(MODEL)`
-in this process: the exit code is 1 if one is missing or different.
+and then the end of the sentence, at its own steady pace, without waiting for answers.  Measured: seconds from a word
+to its answer; processor time of the server per word, which gives the number of such sessions per core; its memory
+after the first tenth and at the end.  Every translation is compared with that of `fairseq_milk.load(MODEL)` in this
+process: the exit code is 1 if one is missing or different.
 """
 
 import argparse
@@ -41,7 +41,7 @@ class Load(NamedTuple):
 
 
 class Measured:
-    """What all sessions of a run have seen."""
+    """The measurements of all sessions of a run."""
 
     def __init__(self, expected: Dict[str, str], load: Load, pid: int) -> None:
         self.expected, self.load, self.pid = expected, load, pid
@@ -81,7 +81,7 @@ async def person(url: str, measured: Measured) -> None:
 
 
 async def type_sentence(socket: Any, number: int, words: List[str], pause: float, sent: List[float]) -> None:
-    """One message per pause, the end as well; sent: when each of them went."""
+    """Send one message per pause, the last for the end; sent: the time of each message."""
     await socket.send(json.dumps({"type": "begin", "sentence": number}))
     messages = [*({"type": "push", "text": word} for word in words), {"type": "end"}]
     next_time = time.perf_counter()

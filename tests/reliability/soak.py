@@ -44,7 +44,7 @@ def lines(sentences: int) -> List[str]:
 
 
 def generate(data: Path, checkpoint: Path, folder: Path, sentences: int, passes: int) -> Figures:
-    """`fairseq-generate` on a test set of all passes.  It sorts by length: all passes go through at the same time."""
+    """`fairseq-generate` on a test set that contains all passes; it sorts by length, so that the passes are mixed."""
     text = lines(sentences) * passes
     for language, letter in (("de", "a"), ("en", "b")):
         (folder / f"soak.{language}").write_text("".join(line.replace("a", letter) + "\n" for line in text))

@@ -1,4 +1,4 @@
-"""One schedule, three ways to run it: in a batch, in a stream, and forced through teacher forcing in hard mode.
+"""One schedule, three ways to run it: in a batch, in a stream, and in teacher forcing in hard mode.
 
     python -m tests.reliability.three_ways DATA CHECKPOINT... --sentences 200
 

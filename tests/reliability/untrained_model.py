@@ -1,10 +1,10 @@
-"""A model of Multi30k's size without a training, whose work is that of a trained one: for measurements of speed.
+"""Writes an untrained model of Multi30k's size that costs as much as a trained one, for measurements of speed.
 
     python -m tests.reliability.untrained_model OUT [--int8] [--sentences 200]
 
-Writes the exported folder OUT and OUT.txt, sentences of its words.  Its weights are random, but for two things: about
-half of its decisions are to write, so that it writes a token for every token that it reads; and EOS is written where
-the source has ended, and not before, by an output weight that is fitted to the features of the decoder.
+Writes the exported folder OUT, and sentences of its words to OUT.txt.  Its weights are random, with two exceptions:
+about half of its decisions are WRITE, so that it writes one token per token read; and an output weight is fitted to
+the features of the decoder, so that EOS is written at the end of the source and not before.
 """
 
 import argparse
@@ -26,7 +26,7 @@ LOUD = 10.0  # the source's EOS has an embedding so much larger, and so a state 
 
 
 def sentences(count: int, draw: random.Random) -> List[List[int]]:
-    """Numbers of tokens, which the dictionary calls w0, w1, ..., with EOS."""
+    """Random sentences as token numbers with EOS; the dictionary calls the tokens w0, w1, ..."""
     lengths = [draw.randint(LENGTH // 2, LENGTH + LENGTH // 2) for _ in range(count)]
     return [[*(draw.randrange(4, SHAPE.words) for _ in range(length)), 2] for length in lengths]
 

@@ -52,7 +52,7 @@ class Run(NamedTuple):
 def build(
     name: str, options: AttentionOptions = OPTIONS, scale: float = 4.0, bias: float = 0.0
 ) -> SimultaneousAttention:
-    """The mechanism in float64 and evaluation; heads with energies of that scale, so that they do not all wait."""
+    """The mechanism in float64 and evaluation mode; the energies are scaled so that not every head waits."""
     attention = build_pair(PAIRS.get(name) or ATTENTIONS[name], options).double().eval()
     for head in learned_heads(attention):
         head.g.data.fill_(scale)
@@ -91,7 +91,7 @@ def expected(attention: SimultaneousAttention, s: Tensor, h: Tensor, lengths: Te
 
 
 def incremental(attention: SimultaneousAttention, s: Tensor, h: Tensor, lengths: Tensor) -> Run:
-    """The incremental half: READ until it wants to WRITE or the source has ended.  It gets no state unless it reads."""
+    """The incremental half: READ until it wants to WRITE or the source has ended.  It is given only the states read."""
     everybody, size = torch.arange(len(h)), h.size(1)
     memory = attention.read(attention.nothing_read(len(h), h, room=1), h[:, 0], everybody)
     heads, steps = attention.begin_heads(memory), []
@@ -112,13 +112,13 @@ def incremental(attention: SimultaneousAttention, s: Tensor, h: Tensor, lengths:
 
 
 def fit(row: Tensor, size: int) -> Tensor:
-    """(B, room) -> (B, size), nothing but zeros being cut off."""
+    """(B, room) -> (B, size); asserts that only zeros are cut off."""
     assert not row[:, size:].any()
     return torch.nn.functional.pad(row, (0, size - row.size(1)))
 
 
 def writes(attention: SimultaneousAttention, queries: Queries, memory: Memory, i: int) -> Tensor:
-    """Does a head that stands on the token read last stop there for target token i?  (B,) bool."""
+    """Whether a head on the token read last stops there for target token i.  (B,) bool."""
     heads = attention.begin_heads(memory)
     return attention.seek(queries, memory, Heads(memory.lengths - 1, heads.stopped), i).stopped
 

@@ -15,7 +15,7 @@ FLAGS = """--headless --no-sandbox --disable-gpu --disable-quic --no-first-run -
 
 @contextmanager
 def chromium(profile: Path, width: int = 1280, height: int = 1000) -> Iterator[webdriver.Chrome]:
-    """Skips the test where there is no browser.  profile: an empty folder."""
+    """Start Chromium; skips the test if it is not installed.  profile: an empty folder."""
     browser, driver = shutil.which("chromium"), shutil.which("chromedriver")
     if browser is None or driver is None:
         pytest.skip("there is no chromium with chromedriver (apt-get install chromium chromium-driver)")

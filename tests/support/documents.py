@@ -45,7 +45,7 @@ def commands(script: str) -> List[List[str]]:
 
 
 def statements(script: str) -> Iterator[str]:
-    """What can be run by itself: a line, or a whole loop."""
+    """The parts of a shell block that can be run by themselves: a line, or a whole loop."""
     pending: List[str] = []
     for line in _lines(script):
         pending.append(line)
@@ -56,7 +56,7 @@ def statements(script: str) -> Iterator[str]:
 
 
 def _lines(script: str) -> Iterator[str]:
-    """Continued lines are joined, texts in quotes may go over several, here-documents are left out."""
+    """The logical lines: continued lines and quoted texts of several lines are joined, here-documents are left out."""
     pending, end = "", None
     for line in script.replace("\\\n", " ").splitlines():
         if end is not None:

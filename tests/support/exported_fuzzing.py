@@ -1,4 +1,4 @@
-"""Fuzzing of exported folders, for `tests.support.fuzzing`: any file of one, with digests that fit what was done."""
+"""Fuzzing of exported folders, for `tests.support.fuzzing`: changes to any file, with digests that match."""
 
 import io
 import json
@@ -23,10 +23,10 @@ OTHER_OPERATORS = ("Loop", "If", "Scan", "Expand", "ConstantOfShape", "Constant"
 
 
 class ExportedFolder:
-    """A folder of which one file at a time is exchanged."""
+    """An exported folder in which one file at a time is replaced."""
 
     def __init__(self, model: Path, folder: Path, more: Dict[str, bytes]) -> None:
-        """A copy of an exported model, with these files besides."""
+        """A copy of an exported model with additional files."""
         shutil.copytree(model, folder)
         self.folder = folder
         for name, content in more.items():
@@ -49,7 +49,7 @@ class ExportedFolder:
 
 
 def manifest_file(fields: Any) -> bytes:
-    """`model.json` with its digest, if these are fields at all."""
+    """`model.json` with its digest, if the value is a dictionary."""
     if isinstance(fields, dict):
         fields = {**fields, "sha256": files.digest_of(fields)}
     return json.dumps(fields).encode("utf-8")
@@ -60,7 +60,7 @@ def manifest_file(fields: Any) -> bytes:
 
 @st.composite
 def graphs(draw: Callable[..., Any], sound: bytes) -> bytes:
-    """An ONNX model in which up to three nodes, weights or shapes are others."""
+    """An ONNX model in which up to three nodes, weights or shapes have been changed."""
     model = onnx.load_from_string(sound)
     for _ in range(draw(st.integers(1, 3))):
         draw(st.sampled_from([_operator, _wire, _attribute, _weight, _shape, _order, _external]))(draw, model.graph)
@@ -78,7 +78,7 @@ def _operator(draw: Callable[..., Any], graph: Any) -> None:
 
 
 def _wire(draw: Callable[..., Any], graph: Any) -> None:
-    """Another input or output; it may close a circle."""
+    """Change an input or output of a node, which may make the graph cyclic."""
     names = [name for node in graph.node for name in (*node.input, *node.output)] + [one.name for one in graph.input]
     node = _one(draw, graph.node)
     side = draw(st.sampled_from([node.input, node.output]))
@@ -96,7 +96,7 @@ def _attribute(draw: Callable[..., Any], graph: Any) -> None:
 
 
 def _weight(draw: Callable[..., Any], graph: Any) -> None:
-    """Another type, other sizes or other bytes."""
+    """Change the type, the sizes or the bytes of a weight."""
     weight = _one(draw, graph.initializer)
     action = draw(st.sampled_from(["type", "size", "bytes", "remove"]))
     if action == "type":

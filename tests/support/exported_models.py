@@ -45,7 +45,7 @@ class ExportedModels:
 
 
 def task_of(model: Any) -> Any:
-    """What an export asks of a task."""
+    """The part of a task that an export uses."""
     languages = SimpleNamespace(source_lang="de", target_lang="en")
     dictionaries = {"source_dictionary": model.encoder.dictionary, "target_dictionary": model.decoder.dictionary}
     return SimpleNamespace(cfg=languages, **dictionaries)

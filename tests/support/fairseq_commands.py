@@ -1,6 +1,6 @@
-"""fairseq's own commands on a tiny corpus, in this process, which saves the import of fairseq, or in another.
+"""fairseq's own commands on a tiny corpus, in this process, which saves the import of fairseq, or in another one.
 
-In this process a command is its `cli_main` with its command line; what fairseq keeps from one run to the next is reset.
+In this process `cli_main` is called with the command line, and the state that fairseq keeps between runs is reset.
 """
 
 import contextlib

@@ -1,8 +1,8 @@
 """Fake fairseq-train and fairseq-generate that take a fraction of a second, for tests of the sweep.
 
-A fake model is what it was made of (options, seed, the model it started from) and how many updates it has; the fake
-BLEU is a digest of all that, so that two runs have the same figures only if they were made alike and completed.  They
-write in the most fragile way: checkpoint_best.pt and the results in two halves with a pause between them.
+A fake model records how it was made (options, seed, the model it started from) and its number of updates; the fake
+BLEU is a digest of the record, so that two runs have the same figures only if they were made alike and completed.  To
+be easy to interrupt, the commands write checkpoint_best.pt and the results in two halves with a pause between them.
 """
 
 import stat

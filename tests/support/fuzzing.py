@@ -1,4 +1,4 @@
-"""Structure-aware fuzzing of what is read from files: damaged and hostile files, and what must hold of each reader.
+"""Structure-aware fuzzing of the readers of files: damaged and hostile files, and what every reader must guarantee.
 
 A reader returns a value or raises a ValueError (a UserError is one) that names the file.  It runs no code, needs no
 more than `SECONDS`, and leaves the file as it is.  `CASES` are drawn by hypothesis; `FLIPS` take one bit.
@@ -274,7 +274,7 @@ def write_data(folder: Path) -> Dict[str, bytes]:
 
 
 def read_data(path: Path) -> None:
-    """What passes the check can be read by fairseq, and every word is in the dictionary."""
+    """Check the data, let fairseq read them, and assert that every word is in the dictionary."""
     check_data_files(str(path.parent), "train", False, {"de": WORDS})
     data = indexed_dataset.make_dataset(str(path.parent / DATA), "mmap")
     lengths = [len(data[n]) for n in range(len(data))]
@@ -326,7 +326,7 @@ def sweep_file(tree: Any) -> bytes:
 
 
 class Kind(NamedTuple):
-    """A kind of file: its name, a sound one, how damaged ones are drawn, and its reader."""
+    """A kind of file: its name, the content of a sound file, the strategy for damaged files, and the reader."""
 
     name: str
     sound: bytes
@@ -352,7 +352,7 @@ def kinds(folder: Path) -> Dict[str, Kind]:
 
 
 def try_case(kind: Kind, folder: Path, content: bytes) -> bool:
-    """Whether it was accepted; the sound file is put back."""
+    """Whether the reader accepts the case; the sound file is restored."""
     path = folder / kind.name
     path.write_bytes(content)
     try:

@@ -1,6 +1,6 @@
 """fairseq_milk as a user has it: a wheel of this tree, installed into an environment of its own outside the clone.
 
-What it depends on is taken from the environment of the tests, in which fairseq_milk is only a link to the clone.
+Its dependencies are those of the environment of the tests, in which fairseq_milk is only a link to the clone.
 """
 
 import os
@@ -35,7 +35,7 @@ class Installed(NamedTuple):
 
 
 def build_wheel(folder: Path) -> Path:
-    """A wheel of a copy: a build leaves files in its folder, and takes up those of an earlier one."""
+    """Build a wheel from a copy of the tree, because a build leaves files in its folder and includes earlier ones."""
     copy = folder / "source"
     shutil.copytree(ROOT / "fairseq_milk", copy / "fairseq_milk", ignore=shutil.ignore_patterns("__pycache__"))
     for name in NEEDED:

@@ -19,7 +19,7 @@ def free_port() -> int:
 
 
 def rank_options(number: int, port: int) -> List[str]:
-    """As `scripts/train_cpu_ranks.sh` gives them."""
+    """The options of one rank, as in `scripts/train_cpu_ranks.sh`."""
     ranks = (
         f"--ddp-backend legacy_ddp --distributed-backend gloo --distributed-no-spawn --distributed-world-size {RANKS}"
     )
@@ -27,7 +27,7 @@ def rank_options(number: int, port: int) -> List[str]:
 
 
 def train_ranks(arguments: List[str], folder: Path) -> str:
-    """Train to the end; returns the logs of all ranks, after what each has written to its standard output."""
+    """Train to the end; returns the standard output and the log of each rank."""
     port = free_port()
 
     def train(number: int) -> None:

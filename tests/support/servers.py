@@ -56,7 +56,7 @@ class Client:
         return message
 
     def say(self, words: Sequence[str], models: Sequence[str], **begin: Any) -> Dict[str, List[Dict[str, Any]]]:
-        """A whole sentence; the answers by model, one per word and one for the end."""
+        """Send a whole sentence; returns the answers by model, one per word and one for the end."""
         self.send(type="begin", models=list(models), **{"sentence": 1, **begin})
         answers: Dict[str, List[Dict[str, Any]]] = {model: [] for model in models}
         for message in ({"type": "push", "text": word} for word in words):

@@ -11,8 +11,9 @@ METRICS = ("AP", "AL", "LAAL", "DAL")
 
 
 def simuleval_scores(sentences: List[Dict[str, Any]], use_reference_length: bool = True) -> Dict[str, Any]:
-    """A sentence has 'source' (words), 'reference' (text or None) and either 'delays', or 'reads' and 'words'.
+    """SimulEval's latencies of the sentences.
 
+    A sentence has 'source' (words), 'reference' (text or None) and either 'delays', or 'reads' and 'words'.
     'delays' are taken as they are.  'reads' are the source subwords that each of 'words' waits for, 'subwords' how many
     each source word has: SimulEval then sends its words to a small agent and counts the delays itself.
     """

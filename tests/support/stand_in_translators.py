@@ -1,4 +1,4 @@
-"""Translators without a trained model, for tests of what uses `fairseq_milk.live`: real sessions, a toy underneath.
+"""Translators without a trained model, for tests of users of `fairseq_milk.live`: real sessions with a toy model.
 
 Each word has one translation.  `waitk` writes it k - 1 words later; `milk` writes it at once, but after "hat" it waits
 for the end of the source unless its threshold is below 0.5.

@@ -1,6 +1,6 @@
-"""fairseq as it is installed, without the plugin: what each patch of `fairseq_milk.host` is for.
+"""Tests the installed fairseq without the plugin for the flaws that the patches of `fairseq_milk.host` correct.
 
-Run as a program, in a process that has never imported fairseq_milk; prints as JSON which flaws are still there.
+Run as a program, in a process that has never imported fairseq_milk; prints the flaws that it finds as JSON.
 """
 
 import inspect

@@ -1,4 +1,4 @@
-"""A command on a terminal of its own, with what a person would see on its screen."""
+"""A command on a pseudo-terminal, with the contents of its screen."""
 
 import contextlib
 import fcntl

@@ -61,7 +61,7 @@ def model(words: int = 12, spread: float = 1.0, **changes: Any) -> MilkRNMT:
 
 
 def transformer(words: int = 12, spread: float = 0.7, **changes: Any) -> MilkTransformer:
-    """As `model`, of the other family."""
+    """A small Transformer, otherwise as `model`."""
     small: Dict[str, Any] = dict(encoder_layers=2, decoder_layers=2, embed_dim=8, ffn_dim=12, attention_heads=2)
     small.update(dropout=0.0, noise=0.0, energy_bias=0.0, head_after=0, wait_k=2, chunk_size=2, embed_pace=1.0)
     small.update(changes)

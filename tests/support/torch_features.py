@@ -29,7 +29,7 @@ def writes_on_meta() -> bool:
 
 
 def rounds_rows_alike() -> bool:
-    """Whether a row of a bfloat16 product on a CPU does not depend on how many rows there are; in 2.1 it does."""
+    """Whether a row of a bfloat16 product on a CPU is independent of the number of rows; in 2.1 it is not."""
     draw = torch.Generator().manual_seed(1)
     x = torch.randn(210, 7, 6, generator=draw).bfloat16()
     v = torch.randn(6, generator=draw).bfloat16()

@@ -1,4 +1,4 @@
-"""What only some mechanisms have: their limits, their energies, their options and what they refuse."""
+"""What only some mechanisms have: limiting cases, energies, options and refusals."""
 
 import math
 import subprocess
@@ -217,7 +217,7 @@ def test_mass_that_is_not_preserved_runs_off_the_end() -> None:
 
 @torch.no_grad()
 def test_the_exact_alignment_is_the_default_and_keeps_a_burst() -> None:
-    """A head that waited for token 20 and then writes five times: the published form forgets where it stands."""
+    """A head that waited for token 20 and then writes five times: the published form loses its position."""
     exact = build("monotonic", scale=0.0, bias=-1e3)
     published = twin("monotonic", exact, exact_alignment=False)
     _, h, lengths = batch([30], tgt_size=0)

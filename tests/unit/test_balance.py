@@ -1,4 +1,4 @@
-"""benchmarks/balance.py: whose work is compared, and on lengths where the answer is known."""
+"""benchmarks/balance.py: which batches are compared, and the imbalance of lengths for which it is known."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Archives that zipfile, which verifies them, and torch, which reads them, understand differently."""
+"""Archives that zipfile, which verifies checkpoints, and torch, which loads them, would read differently."""
 
 import io
 import struct
@@ -32,7 +32,7 @@ def compressed(content: bytes) -> bytes:
 
 
 def two_faced(read: bytes, verified: bytes) -> bytes:
-    """The second archive behind the first; its locator points to the end of the first, which torch follows."""
+    """The second archive after the first; its locator, which torch follows, points to the end of the first."""
     content = bytearray(read + verified)
     end64 = read.rindex(b"PK\x06\x06")
     struct.pack_into("<Q", content, len(content) - END.size - LOCATOR.size + 8, end64)

@@ -1,4 +1,4 @@
-"""The checks of `fairseq-milk check`: a healthy model passes, and each way of being broken is found by its check."""
+"""The checks of `fairseq-milk check`: a healthy model passes, and each fault is found by its check."""
 
 from types import SimpleNamespace
 from typing import Any, Callable, Dict, List, Optional, Set, Tuple, Type
@@ -275,7 +275,7 @@ def test_a_collapsed_head_is_found(attention: str, bias: float, words: str) -> N
 
 @pytest.mark.parametrize("share, status", [(0.6, OK), (0.87, FAIL)])
 def test_a_schedule_of_ones_is_found(share: float, status: str) -> None:
-    """All quartiles of its delays are 1, and yet some words wait."""
+    """All quartiles of its delays are 1, although some words wait."""
     model = healthy("milk", longest=20)
     alpha = torch.zeros_like(model.schedule(hard=True)["alpha"])
     count = torch.arange(alpha.size(0) * alpha.size(1)).view(alpha.shape[:2])
@@ -300,7 +300,7 @@ def test_a_head_that_waits_for_the_end_of_the_sentence_alone_is_found() -> None:
 
 @pytest.mark.parametrize("kind, part", [(PeekingDecoder, "decoder"), (PeekingHead, "decoder.attention.head")])
 def test_looking_ahead_is_found_while_the_head_waits(kind: Any, part: str) -> None:
-    """Before training, when the schedule itself writes nothing early."""
+    """Before training the schedule itself writes nothing early."""
     sources, targets = sides(healthy("waitk"))
     fresh = of(tiny.model(spread=0, attention="milk", energy_bias=-1.0), sources, targets, trained=False)
     assert CHECKS["causality"](fresh).status == OK

@@ -1,4 +1,4 @@
-"""What benchmarks/cost.py counts, against what can be written down."""
+"""The counts of benchmarks/cost.py against values computed by hand."""
 
 import re
 from pathlib import Path
@@ -13,7 +13,7 @@ from tests.support.torch_features import needs_counts
 
 
 def test_a_linear_layer_by_hand() -> None:
-    """2 B D V operations forward, as many for each gradient; x and the output are what is kept."""
+    """2 B D V operations forward, as many for each gradient; x and the output are kept."""
     B, D, V = 3, 5, 7
     layer, x = nn.Linear(D, V, bias=False), torch.randn(B, D, requires_grad=True)
     with cost.Meter() as meter:

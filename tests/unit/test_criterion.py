@@ -331,7 +331,7 @@ def test_the_first_sign_is_in_the_log() -> None:
 
 
 def test_al_is_logged_for_hard_schedules_alone() -> None:
-    """Its argmin over positions where everything has been read is not defined for delays in expectation."""
+    """AL needs the first position at which everything has been read, which expected delays do not have."""
     model, criterion = tiny.model(), tiny.criterion(latency_weight=0.1)
     assert "al" not in logged(criterion, [criterion(model.train(), tiny.batch(PAIRS))[2]])
     log = logged(criterion, [criterion(model.eval(), tiny.batch(PAIRS))[2]])
@@ -394,8 +394,8 @@ def test_a_head_that_waits_only_before_eos_has_collapsed() -> None:
     assert log["first_mass"] == 8 and CollapseAlarm()._symptoms(logged_sums) == {"waits": False, "hurries": True}
 
 
-def test_a_head_that_is_not_asked_yet_is_no_collapse(caplog: pytest.LogCaptureFixture) -> None:
-    """With --head-after above --latency-after everything is read for a while, by option."""
+def test_a_head_that_is_still_inactive_is_no_collapse(caplog: pytest.LogCaptureFixture) -> None:
+    """With --head-after above --latency-after the options let everything be read for a while."""
     model = tiny.model(head_after=100, energy_bias=-100.0, spread=0).train()
     criterion = tiny.criterion(latency_weight=0.1)
     ALARM.reset(100)

@@ -1,4 +1,4 @@
-"""Two curves at equal DAL: what the paired bootstrap says of curves whose difference is known."""
+"""Two curves at equal DAL: the paired bootstrap on curves whose difference is known."""
 
 import json
 from pathlib import Path
@@ -80,7 +80,7 @@ class Fixed:
 
 
 def test_seeds_widen_the_interval_and_their_mean_is_the_point() -> None:
-    """No sentence differs from another here: what is left is the choice of the seeds."""
+    """All sentences are alike here, so only the choice of the seeds varies."""
     one = make_curve([[Fixed(3.0, 30.0)]], ["a"])  # type: ignore[list-item]
     three = make_curve([[Fixed(3.0, bleu) for bleu in (29.0, 30.0, 34.0)]], ["a"])  # type: ignore[misc]
     assert np.ptp(one.quality) < 1e-9 and three.quality[0, 0] == pytest.approx(31.0)

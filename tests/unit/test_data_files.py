@@ -1,4 +1,4 @@
-"""Damaged files of fairseq-preprocess: whole, refused with a sentence that names the file, or readable all the same."""
+"""Files of fairseq-preprocess: sound files pass, damaged ones are refused by name or do no harm."""
 
 import os
 import re
@@ -51,7 +51,7 @@ def test_what_was_written_is_whole(tmp_path: Path) -> None:
 def test_a_flipped_bit_is_noticed_or_does_no_harm(
     tmp_path_factory: pytest.TempPathFactory, where: st.DataObject
 ) -> None:
-    """fairseq reads what passes: as many sentences, of the same lengths, of words that the dictionary has."""
+    """Data that pass can be read: as many sentences, of the same lengths, with words of the dictionary."""
     folder = tmp_path_factory.getbasetemp() / "flips"
     folder.mkdir(exist_ok=True)
     path = where.draw(st.sampled_from(write(folder)))
@@ -100,7 +100,7 @@ def test_large_files_are_looked_at_in_parts(tmp_path: Path, monkeypatch: pytest.
 
 @pytest.mark.parametrize("name", ["dict.de.txt", "train.de-en.de.idx", "train.de-en.de.bin", "model.pt"])
 def test_a_link_to_what_never_ends_is_not_read(name: str, tmp_path: Path) -> None:
-    """A folder of a stranger may hold links; a pipe, unlike /dev/zero, costs nothing if it is opened all the same."""
+    """A folder of a stranger may hold links.  Here they lead to a pipe, which does less harm than /dev/zero if read."""
     write(tmp_path)
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / name).unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""The additive energy, whose backward is written by hand, against autograd over the sum as it is printed."""
+"""The additive energy, whose backward is written by hand, against autograd over the paper's sum."""
 
 from typing import Tuple
 

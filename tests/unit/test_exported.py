@@ -1,4 +1,4 @@
-"""An exported folder: the tokens and delays of its checkpoint without torch or fairseq, and what is refused."""
+"""Exported folders: tokens and delays as with the checkpoint, without torch or fairseq; damaged folders are refused."""
 
 import hashlib
 import json
@@ -97,7 +97,7 @@ def test_tokens_and_delays_are_those_of_the_checkpoint(models: ExportedModels, k
 
 
 def test_int8_is_close(models: ExportedModels) -> None:
-    """Random weights are the worst case: most sentences agree all the same, and every one comes to an end."""
+    """Random weights are the worst case: most sentences still agree, and every translation ends."""
     exact, small = models.get(Kind("milk")), models.get(Kind("milk"), int8=True)
     assert differences(small, 60) < 45
     sizes = [sum(path.stat().st_size for path in one.folder.glob("*.onnx")) for one in (small, exact)]
@@ -177,7 +177,7 @@ def count_runs(graph: Any) -> List[int]:
 
 
 def test_int8_sessions_are_not_batched(models: ExportedModels) -> None:
-    """One scale is chosen for a whole batch: a sentence would depend on those beside it."""
+    """One scale is chosen for a whole batch, so a sentence would depend on the others."""
     for int8, batches in ((False, 1), (True, 2)):
         translator = load_exported(str(models.get(Kind("milk"), int8=int8).folder))
         one, other = translator.token_session(), translator.token_session()
@@ -262,7 +262,7 @@ def refused(folder: Path, sentence: str) -> None:
 
 
 def change(folder: Path, edit: Callable[[Dict[str, Any]], object], consistent: bool = True) -> None:
-    """Edit `model.json`; consistent: with a digest that fits, as an attacker would write it."""
+    """Edit `model.json`; consistent: also its digest, as an attacker would."""
     fields = json.loads((folder / "model.json").read_text(encoding="utf-8"))
     digest = fields.pop("sha256")
     edit(fields)
@@ -386,7 +386,7 @@ def test_a_graph_that_reaches_further_is_refused(copy: Path, parts: Dict[str, An
 def test_onnxruntime_s_own_format_is_refused(
     models: ExportedModels, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is not protobuf: a file that is both at once would be checked as one and run as the other."""
+    """It is not protobuf: a file that is valid in both formats would be checked in one and run in the other."""
     import onnxruntime
 
     options, path = onnxruntime.SessionOptions(), tmp_path / "query.ort"
@@ -451,7 +451,7 @@ def test_a_flipped_bit_with_a_digest_that_fits(name: str, fuzzed: Tuple[Path, Di
 
 
 def test_bytes_that_are_no_graph(models: ExportedModels) -> None:
-    """Cut anywhere, or changed anywhere, a file is refused in a sentence or is a graph: it never does anything else."""
+    """A file that is cut or changed anywhere is refused with a UserError, or is still a graph."""
     content = (models.get(Kind("milk")).folder / "query.onnx").read_bytes()
     draw = random.Random(1)
     for _ in range(300):

@@ -48,7 +48,7 @@ def test_a_flipped_bit_does_no_harm(name: str, kinds: Dict[str, Kind], folder: P
 
 
 def test_a_record_marked_as_a_folder_is_refused(folder: Path, kinds: Dict[str, Kind]) -> None:
-    """The mark is outside of the checksums, and torch fills the tensor of such a record with whatever is in memory."""
+    """The checksums do not cover the mark, and torch leaves the tensor of such a record uninitialised."""
     sound = kinds["checkpoint"].sound
     entries = [entry.start() for entry in re.finditer(b"PK\x01\x02", sound)]
     assert len(entries) > 10
@@ -59,7 +59,7 @@ def test_a_record_marked_as_a_folder_is_refused(folder: Path, kinds: Dict[str, K
 
 @pytest.mark.parametrize("name", ["system", "eval", "getattr"])
 def test_code_in_a_checkpoint_would_be_noticed(name: str, folder: Path, kinds: Dict[str, Kind]) -> None:
-    """The refusal, and the watch itself."""
+    """The reader refuses it, and `watched` sees code that is run."""
     state = {**fuzzing.small_state(), "extra_state": fuzzing.Runs(name)}
     assert not fuzzing.try_case(kinds["checkpoint"], folder, fuzzing.saved(state))
     with fuzzing.watched() as events:

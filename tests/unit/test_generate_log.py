@@ -1,4 +1,4 @@
-"""What fairseq-generate prints, with and without its subwords, and our JSON lines, are read back; faults are named."""
+"""Reading logs of fairseq-generate, with and without subwords, and our JSON lines; faults are reported by line."""
 
 import json
 from pathlib import Path

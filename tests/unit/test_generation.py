@@ -102,7 +102,7 @@ def test_a_cut_source_gives_a_prefix(model: MilkRNMT) -> None:
 
 @pytest.mark.parametrize("knobs", [{}, {"min_wait": 3, "max_writes": 1}, {"early_eos": False}])
 def test_one_sentence_is_a_batch_of_one(model: MilkRNMT, knobs: Dict[str, Any]) -> None:
-    """The session has a target of its own for one sentence: it decides as that of batches does."""
+    """The session has its own class for the target of one sentence, which decides as that of batches does."""
     options = LIMITS._replace(**knobs)
     for source in sentences(6, seed=11):
         own = streamed(model, source, options)
@@ -111,7 +111,7 @@ def test_one_sentence_is_a_batch_of_one(model: MilkRNMT, knobs: Dict[str, Any]) 
 
 
 def test_what_is_not_read_does_not_matter(model: MilkRNMT) -> None:
-    """In a batch, which holds the whole source, a different end of it does not change what was written before."""
+    """In a batch, which holds the whole source, another ending of the source does not change earlier output."""
     draw = random.Random(4)
     for source in [s for s in sentences(30, seed=3) if len(s) > 3][:6]:
         cuts = range(1, len(source) - 1)
@@ -123,7 +123,7 @@ def test_what_is_not_read_does_not_matter(model: MilkRNMT) -> None:
 
 
 def test_nothing_is_handed_over_before_its_time(model: MilkRNMT) -> None:
-    """Whenever the attention of a session is asked, its memory is empty beyond what has been read."""
+    """When a session calls its attention, the memory holds nothing beyond the tokens read."""
     attention, seen = model.decoder.attention, []
     asked = {name: getattr(attention, name) for name in ("seek", "attend", "seek_one", "look_back")}
 

@@ -1,4 +1,4 @@
-"""The packages of fairseq_milk import one another in one direction (DESIGN section 2)."""
+"""The imports between the packages of fairseq_milk go in one direction (DESIGN section 2)."""
 
 from pathlib import Path
 

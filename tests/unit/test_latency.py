@@ -80,7 +80,7 @@ def test_wait_k_on_equal_lengths_lags_by_k(k: int, size: int) -> None:
 
 @given(st.data())
 def test_metrics_are_the_recurrences(data: st.DataObject) -> None:
-    """Any delays: fractional, not monotone, complete early, late or never; several sentences per batch."""
+    """Any delays: fractional, not monotone, with the source read early, late or never; several sentences per batch."""
     sentences = []
     for _ in range(data.draw(st.integers(1, 4))):
         src_length = data.draw(st.integers(1, 12))

@@ -16,7 +16,7 @@ CLEARS = "\x1b[2J\x9b"  # a word that would clear the screen
 
 
 def clearing_session() -> Session:
-    """Of a model whose dictionary has such a word."""
+    """A session of a model whose dictionary has a word that clears the screen."""
     model = stand_in("waitk")
     words = Vocabulary([*SPECIAL, CLEARS])
     return Session(model.token_session(k=1), SourceWords(Vocabulary([*SPECIAL, "er"])), TargetText(words))

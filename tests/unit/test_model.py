@@ -136,7 +136,7 @@ def test_neither_the_side_nor_the_amount_of_padding_matters(attention: str) -> N
 
 
 @torch.no_grad()
-def test_neither_does_padding_matter_to_the_bidirectional_encoder() -> None:
+def test_padding_does_not_change_the_bidirectional_encoder() -> None:
     model = tiny.model(attention="soft", encoder_bidirectional=True, encoder_layers=3).eval()
     alone = [logits_of_each(model, [pair])[0] for pair in PAIRS]
     for left_pad_source in (False, True):
@@ -206,7 +206,7 @@ def configured(*arguments: str) -> MilkRNMTConfig:
 
 
 @pytest.mark.parametrize("build", [tiny.model, tiny.transformer])
-def test_a_head_that_is_not_asked_yet_leaves_soft_attention(build: Any) -> None:
+def test_an_inactive_head_gives_soft_attention(build: Any) -> None:
     sample = tiny.batch(tiny.pairs(5))
     torch.manual_seed(0)
     milk = build(attention="milk", noise=4.0, head_after=2, energy_bias=3.0).train()

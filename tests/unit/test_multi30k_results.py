@@ -50,7 +50,7 @@ def test_the_text_of_the_data_set_is_not_kept() -> None:
 
 
 def test_the_test_sets_of_2017_stand_beside_that_of_2016(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With rows as the sweep would write them: those of test, decoded again."""
+    """The rows of the sets of 2017 are those of test with other figures here."""
     kept = record.read_results(record.TABLE)
     later = []
     for number, (subset, suffix) in enumerate((("test1", "-flickr17"), ("test2", "-mscoco17")), start=1):
@@ -83,7 +83,7 @@ def test_the_checkpoint_that_was_decoded_is_the_best_one(tmp_path: Path) -> None
 
 
 def test_the_precisions_are_compared_pair_by_pair(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One pair has been trained and decoded, the other has not: its places stay empty."""
+    """One pair has been trained and decoded; the cells of the other stay empty."""
     start = next(r for r in record.read_results(record.TABLE) if r.system == "soft")
     lines = [
         {"id": n, "source": ["a", "b"], "hypothesis": ["c"], "reference": ["c"], "delays": [3, 3]} for n in range(5)

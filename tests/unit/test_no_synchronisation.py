@@ -1,8 +1,8 @@
-"""On a GPU the training step must never wait for a value: no `.item()`, no boolean index, no shape that data decide.
+"""On a GPU the training step must not wait for a value: no `.item()`, no boolean index, no shape that depends on data.
 
-It is traced operator by operator on the CPU, and run on `meta` tensors, which have shapes but no values: what
-needs a value cannot run there.  A step is forward, criterion and backward; once per update `rnmt_adam` reads the norm
-of the gradient, as fairseq's own trainer does.
+The step is traced operator by operator on the CPU, and run on `meta` tensors, which have shapes but no values, so that
+an operator that needs a value fails.  A step is forward, criterion and backward; `rnmt_adam` also reads the norm of
+the gradient once per update, as fairseq's own trainer does.
 """
 
 from typing import Any, Callable, Dict, List, NamedTuple, Tuple
@@ -98,7 +98,7 @@ def test_a_training_step_needs_no_values(kind: Kind) -> None:
 @needs_meta
 @pytest.mark.parametrize("kind", [*map(Kind, tiny.LEARNED), Kind("milk", heads=2, schedules=2)], ids=str)
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_neither_does_another_way_to_train(kind: Kind, variant: str) -> None:
+def test_no_operator_of_another_variant_waits_for_a_value(kind: Kind, variant: str) -> None:
     assert traced(training_step(kind, variant=VARIANTS[variant])).found == []
     training_step(kind, "meta", VARIANTS[variant])()
 
@@ -147,7 +147,7 @@ def test_the_trace_finds_what_is_planted(monkeypatch: pytest.MonkeyPatch, mistak
 
 
 @pytest.mark.parametrize("mistake", [item, branch, nonzero, boolean_index])
-def test_so_does_the_run_without_values(monkeypatch: pytest.MonkeyPatch, mistake: Callable[[Tensor], None]) -> None:
+def test_a_run_on_meta_tensors_finds_it(monkeypatch: pytest.MonkeyPatch, mistake: Callable[[Tensor], None]) -> None:
     plant(monkeypatch, mistake)
     with pytest.raises((RuntimeError, NotImplementedError)):
         training_step(MILK, "meta")()

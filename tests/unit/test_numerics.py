@@ -47,7 +47,7 @@ class Case(NamedTuple):
         return int(self.lengths.max())
 
     def energies(self, *shape: int, size: float = -1.0) -> Tensor:
-        """Normal, or in runs of equal values, which is what a decided head gives; within the range of the type."""
+        """Normal energies, or runs of equal values, as of a head that is certain; within the range of the type."""
         torch.manual_seed(self.seed)
         e = torch.randn(*shape) if self.seed % 2 else torch.randint(-1, 2, shape).float()
         largest = torch.finfo(self.dtype).max

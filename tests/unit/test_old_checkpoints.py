@@ -1,7 +1,7 @@
-"""Checkpoints written before the attention was taken apart into stops and lookbacks still load and give the same.
+"""Checkpoints written before the attention was split into stops and lookbacks still load and give the same output.
 
 `support/old_checkpoints/e45763e.json` was written by commit e45763e: for each mechanism the names and shapes of
-all parameters, in order, and what a model with the weights of `fill` did with a batch.
+all parameters, in order, and the output of a model with the weights of `fill` for a batch.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""The operations of a target step in training: on a GPU launching them is the limit, whatever the batch size."""
+"""The number of operations per target step in training: on a GPU launching them limits the speed at any batch size."""
 
 import pytest
 

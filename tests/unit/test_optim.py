@@ -200,7 +200,7 @@ def test_the_state_of_the_guard_is_saved_with_the_optimizer() -> None:
 
 
 def test_the_guard_sees_true_norms_where_the_optimizer_unscales() -> None:
-    """apex' fused Adam divides by the loss scale itself: `scale` says by what."""
+    """apex's fused Adam divides by the loss scale itself, which is its argument `scale`."""
     seen = []
     for gradient, scale in ((3.0, 1.0), (3.0 * 128, 128.0)):
         adam = optimizer(fp16=True)
@@ -232,7 +232,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.slow
 @pytest.mark.parametrize("precision", ["--memory-efficient-fp16", "--fp16 --fp16-no-flatten-grads"])
 def test_half_precision(precision: str, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a CPU, where it is refused: the arithmetic is that of a GPU."""
+    """Half precision is refused on a CPU; this test runs it there because the arithmetic is that of a GPU."""
     monkeypatch.setattr(host_precision, "has_gpu", lambda cfg: True)
     more = [*precision.split(), "--latency-weight", 0.2, "--decoder-layers", 3, "--disable-validation"]
     log = commands.run("fairseq-train", *commands.training(data, tmp_path, *more))

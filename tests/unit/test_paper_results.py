@@ -51,7 +51,7 @@ def test_development_tables() -> None:
     [("deen", 25, (671.1, 276.7, 238.6, 19.14)), ("enfr", 24, (934.9, 256.0, 222.8, 17.94))],
 )
 def test_sums(pair: str, lines: int, sums: Tuple[float, ...]) -> None:
-    """The figures are complete where the paper is not at hand."""
+    """The sums of the figures, for machines without the text of the paper."""
     rows = TEST_SETS[pair]
     assert len(rows) == lines and pair in NAMES
     assert [math.fsum(getattr(row, name) for row in rows) for name in ("bleu", "dal", "al", "ap")] == pytest.approx(

@@ -1,4 +1,4 @@
-"""The pictures can be drawn from arrays, whatever the tokens are, and say what does not fit."""
+"""Pictures are drawn from arrays of any type with any tokens; data that do not fit are refused."""
 
 import html
 import io
@@ -86,7 +86,7 @@ def svg(figure: Figure) -> bytes:
 
 
 def svg_texts(figure: Figure) -> List[str]:
-    """What is written in the picture, as a reader of XML sees it; nothing in it can act."""
+    """The texts of an SVG; asserts that it has no active elements."""
     root = ElementTree.fromstring(svg(figure))
     names = {element.tag.rpartition("}")[2] for element in root.iter()}
     assert not names & {"script", "foreignObject", "image", "a", "iframe"}, names
@@ -114,7 +114,7 @@ def test_panels_beside_each_other_and_mistakes_in_red(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", [list, np.array, torch.tensor])
 def test_diagram_of_any_kind_of_array(kind: Any) -> None:
-    """The picture is that of the lists, whether or not gradients and single tensors come along."""
+    """Lists, arrays and tensors give the same picture."""
     square = [[1 / 7] * 7] * 7
     wrong = [token == "buys" for token in TARGET]
     lists = schedule_diagram(SOURCE, TARGET, DELAYS, square, DELAYS, wrong, "a")
@@ -133,7 +133,7 @@ def test_diagram_of_weights_with_gradients() -> None:
 
 @pytest.mark.parametrize("delays", [[0, 1, 2], [1, 1, 1], [3, 3, 3]], ids=str)
 def test_any_schedule(delays: List[int]) -> None:
-    """The bold circles stand at the last token read (left of the first if there is none); what is unread are dots."""
+    """Bold circles are at the last token read (left of the first if there is none); unread tokens are dots."""
     axes = schedule_diagram(["a", "b", "c"], ["x", "y", "z"], delays).axes[0]
     unread, read, last = (places(collection) for collection in axes.collections)
     assert last == [(delay - 1, i) for i, delay in enumerate(delays)]
@@ -262,7 +262,7 @@ def test_nasty_names_are_text_everywhere() -> None:
 @settings(max_examples=200)
 @given(st.text())
 def test_visible_text_can_be_written(text: str) -> None:
-    """As long as it was, on one line, in UTF-8 and in XML; what could be shown is unchanged."""
+    """The result has the same length, is one line, and is valid in UTF-8 and XML; printable text is unchanged."""
     result = visible(text)
     assert len(result) == len(text) and len(result.splitlines()) <= 1
     ElementTree.fromstring(f"<a>{html.escape(result)}</a>")
@@ -435,7 +435,7 @@ def boxes_of_labels(axes: Any) -> Dict[str, Bbox]:
 @pytest.mark.parametrize("dpi", [72, 150])  # of an SVG or PDF, and of a PNG
 @pytest.mark.parametrize("size", [(5.8, 4.2), (4.6, 3.5)], ids=str)
 def test_a_crowded_plane_can_be_read(size: Any, dpi: float) -> None:
-    """Every label is there, inside the axes and on no other label; the legend is beside the data, inside the page."""
+    """Every label is inside the axes and overlaps no other; the legend is inside the page and overlaps no data."""
     systems, paper = crowd(), paper_curves("deen", "dal")
     figure = quality_latency_plane(systems, Point(3, 44, "limit"), overlay=paper, size=size)
     axes = laid_out(figure, dpi)
@@ -574,7 +574,7 @@ def test_the_colour_of_a_mechanism_belongs_to_it_alone() -> None:
 
 @given(st.lists(st.builds(Point, st.integers(0, 9), st.integers(0, 9)), max_size=12))
 def test_pareto_front(points: List[Point]) -> None:
-    """Rising from left to right; every other point is beaten by one of it, none of it by any."""
+    """The front rises from left to right; each other point is dominated by one of its points, and none of these is."""
     front = pareto_front(points)
     places = sorted({point[:2] for point in front})
     assert [quality for _, quality in places] == sorted({quality for _, quality in places})
@@ -610,10 +610,10 @@ def test_histogram_of_nothing_is_refused(delays: Any, message: str) -> None:
         delay_histogram(delays)
 
 
-# ---- the axis is cut where nothing is -------------------------------------------------------------------------------
+# ---- the axis is cut at wide gaps -----------------------------------------------------------------------------------
 
 
-def test_an_axis_is_cut_where_nothing_is() -> None:
+def test_an_axis_is_cut_at_a_wide_gap() -> None:
     systems = {
         "milk": [Point(x, 30 + x / 4, f"λ={x}") for x in (2, 3, 4, 5, 6, 7)],
         "soft": [Point(15.3, 33, "offline")],

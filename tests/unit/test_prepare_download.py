@@ -1,4 +1,4 @@
-"""Downloads of examples/prepare: from a server that breaks off, from a folder, and files that are not the release."""
+"""Downloads of examples/prepare: from a server that breaks off, from a folder, and files other than the release."""
 
 import hashlib
 import io
@@ -64,7 +64,7 @@ def test_a_server_that_sends_nothing_more_is_given_up(place: Path, tmp_path: Pat
 
 @pytest.mark.parametrize("size", [ARCHIVE.size, None])
 def test_what_is_not_the_beginning_of_the_file_is_thrown_away(size: int, place: Path, tmp_path: Path) -> None:
-    """More bytes than the file has (416), or other ones (the digest)."""
+    """Too many bytes are found by the server's answer (416), wrong bytes by the digest."""
     partial_of(tmp_path).parent.mkdir()
     partial_of(tmp_path).write_bytes(b"x" * 6000)
     with serve(place) as server:

@@ -25,7 +25,7 @@ CPU = torch.device("cpu")
 
 @pytest.fixture(autouse=True)
 def has_instructions(monkeypatch: pytest.MonkeyPatch) -> None:
-    """torch computes in bfloat16 on every processor, if slowly: the tests need no instructions for it."""
+    """Pretend that the processor has instructions for bfloat16; without them torch computes the same more slowly."""
     monkeypatch.setattr(product, "bfloat16_products", lambda device: True)
 
 
@@ -51,7 +51,7 @@ def trained_gradients(
 def scale(gradients: Dict[str, Tensor], name: str) -> float:
     """The norm of a gradient.
 
-    Of a dot product's g and r: of the whole head, as each is a sum of terms of both signs, which nearly cancel.
+    For g and r of a dot-product head, that of the whole head: each is a sum of terms of both signs that nearly cancel.
     """
     head, _, parameter = name.rpartition(".")
     shared = head.endswith("layers.0.attention.head") and parameter in ("g", "r")

@@ -34,7 +34,7 @@ def is_part(quote: str, message: str) -> bool:
 
 
 def warnings_of(caplog: pytest.LogCaptureFixture) -> List[str]:
-    """What the alarm says if everything is read first, if everything is written at once, and if the loss is NaN."""
+    """The warnings of the alarm: everything is read first, everything is written at once, the loss is NaN."""
     sums = dict(loss=1.0, ntokens=100.0, nsentences=10.0, latency_weight=0.1, training=1.0, learned=1.0)
     alarm = CollapseAlarm()
     for masses in (dict(last_mass=100.0, first_mass=0.0), dict(last_mass=0.0, first_mass=90.0)):

@@ -1,4 +1,4 @@
-"""RELIABILITY.md: every promise names a test, and every test, program and module that it names is there."""
+"""RELIABILITY.md: every promise names a test, and every test, program and module that it names exists."""
 
 import re
 from pathlib import Path

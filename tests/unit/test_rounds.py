@@ -11,7 +11,7 @@ from fairseq_milk.live.rounds import FailedError, Rounds, Step, play_round
 
 
 class Counter(TokenSession):
-    """Writes `count` tokens after every token that it reads.  All of a kind take their turns together."""
+    """Writes `count` tokens after every token that it reads.  Counters of the same kind are computed in one batch."""
 
     eos = 2
     batches: List[int] = []
@@ -60,7 +60,7 @@ def test_a_turn_is_one_token_and_what_is_finished_leaves() -> None:
     assert Counter.batches == [2, 2, 1]
 
 
-def test_what_fails_fails_with_its_own_model_only() -> None:
+def test_a_failure_ends_only_the_sessions_of_its_model() -> None:
     good, bad = step(Counter()), step(Counter(kind="bad"))
     unborn: Step[int] = Step(lambda: 1 / 0, len)  # type: ignore[arg-type, return-value]
     mute = step(Counter(), finish=lambda written: 1 // 0)

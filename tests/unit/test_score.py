@@ -1,4 +1,4 @@
-"""The one way to score: equal to sacreBLEU and to the latency functions, whoever asks; texts; collapsed schedules."""
+"""`score_records`: equal to sacreBLEU and the latency functions for all callers; texts; collapsed schedules."""
 
 import math
 import random
@@ -88,7 +88,7 @@ def test_signatures_of_a_damaged_table_are_refused(bleu: str) -> None:
 
 
 @pytest.mark.parametrize("latency", ["x", "|version:", "unit:word|eos:no", "unit:word|eos:no|len:x|version:0.1.0"])
-def test_signatures_of_latency_that_are_none(latency: str) -> None:
+def test_invalid_signatures_of_latency_are_refused(latency: str) -> None:
     with pytest.raises(UserError, match="is not a signature of latency"):
         Metrics.from_signatures("", latency)
 

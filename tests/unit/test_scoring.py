@@ -141,7 +141,7 @@ def test_a_delay_in_words_counts_the_word_that_was_begun() -> None:
 
 
 def test_marks_are_found_over_the_corpus() -> None:
-    """A sentence of its own that shows no mark is still in pieces."""
+    """A sentence without a mark still consists of subwords if others have marks."""
     short = PIECES._replace(hypothesis=["lo", "ver"], delays=[1, 1, 1])
     assert find_markers([PIECES, short]) == Markers(SENTENCEPIECE, SENTENCEPIECE)
     assert to_convention(short, SIMULEVAL, find_markers([PIECES, short])).delays == [1]

@@ -37,7 +37,7 @@ def events(answers: List[Dict[str, Any]]) -> List[str]:
 
 
 def expect_close(connection: Client) -> int:
-    """The code with which the server closes, after what it still has to say."""
+    """The code with which the server closes; messages before it are skipped."""
     with pytest.raises(ConnectionClosed) as closed:
         while True:
             connection.receive()
@@ -229,7 +229,7 @@ def test_a_client_that_does_not_read_is_closed_without_harm_to_others() -> None:
 
 
 def test_a_busy_session_does_not_hold_up_the_others() -> None:
-    """Three sessions always have words waiting, 5 ms each, on two threads: another one has its turn all the same."""
+    """Three sessions always have words waiting, 5 ms each, on two threads: a fourth still gets its turn."""
     with serving({"slow": stand_in("waitk", seconds=0.005), "quick": stand_in("milk")}) as url:
         with client(url) as a, client(url) as b, client(url) as c, client(url) as quick:
             for busy in (a, b, c):
@@ -251,7 +251,7 @@ def test_computing_does_not_hold_up_the_connections() -> None:
 
 
 def test_nothing_is_kept_of_a_sentence_that_has_ended() -> None:
-    """Neither on a connection that stays nor of one that has left.  serve_load.py counts the bytes of 10,000."""
+    """On open and on closed connections.  serve_load.py measures the memory after 10,000 sentences."""
 
     def alive() -> int:
         gc.collect()
@@ -288,7 +288,7 @@ def test_its_own_page_and_named_origins_may_connect(url: str) -> None:
 
 
 def test_on_this_machine_it_answers_to_names_of_this_machine_only(url: str) -> None:
-    """Else a page elsewhere could reach it under a name of its own that resolves to 127.0.0.1."""
+    """Otherwise a page of another site could reach it under a name that resolves to 127.0.0.1."""
     with pytest.raises(urllib.error.HTTPError) as refused:
         urllib.request.urlopen(urllib.request.Request(url, headers={"Host": "evil.example"}))
     assert refused.value.code == 400

@@ -111,7 +111,7 @@ def random_record(i: int) -> Record:
 
 
 def played(record: Record) -> Dict[str, Any]:
-    """The record of an agent: words come in and are split into subwords, words go out."""
+    """The record of an agent that reads words, splits them into subwords and writes words."""
     sizes = [len(word.split()) for word in " ".join(record.source).replace("@@ ", "@@\t").split(" ")]
     words = [token.replace("@@", "") for token in record.hypothesis if not token.endswith("@@")]
     reads = [g for token, g in zip(record.hypothesis, record.delays) if not token.endswith("@@")]

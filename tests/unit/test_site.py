@@ -1,4 +1,4 @@
-"""The documentation: links, the navigation, and that what it describes is what there is."""
+"""The documentation: links, navigation, and agreement with the code."""
 
 import re
 from typing import Any, Iterator, List, Set
@@ -77,7 +77,7 @@ def test_the_readme_is_read_in_two_minutes() -> None:
 
 
 def named(page: str, section: str = "") -> Set[str]:
-    """What a section of a page has in code, `a` or `a`, `b`."""
+    """The names in backquotes in a section of a page."""
     content = text(page)
     content = content.partition(f"\n## {section}\n")[2].partition("\n## ")[0] if section else content
     return set(re.findall(r"`([^`\n]+)`", content))

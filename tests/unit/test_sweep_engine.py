@@ -1,4 +1,4 @@
-"""The engine of a sweep with commands that do nothing: what is kept, what is run again, failures and messages."""
+"""The engine of a sweep with commands that train nothing: what is kept, what is run again, failures and messages."""
 
 import errno
 import io
@@ -190,7 +190,7 @@ def test_done_is_not_believed_without_settings(tmp_path: Path) -> None:
 
 
 def test_a_run_of_another_process_is_waited_for(codes: Dict[str, int], tmp_path: Path) -> None:
-    """A run of another process is used if that completes it, and taken over if that process ends."""
+    """A run of another process is used if that process completes it, and taken over if that process ends."""
     used, taken = make_run(tmp_path, "used"), make_run(tmp_path, "taken")
     complete(used)
     done = (used.folder / "done.json").read_text()
@@ -231,7 +231,7 @@ def test_interruption_ends_the_commands(monkeypatch: pytest.MonkeyPatch, tmp_pat
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a process that its parent has ended")
-def test_a_command_does_not_outlive_us(tmp_path: Path) -> None:
+def test_a_command_does_not_outlive_the_sweep(tmp_path: Path) -> None:
     pid = os.fork()
     if pid == 0:
         process = start([sys.executable, "-ISc", "import time; time.sleep(600)"], tmp_path / "log", threads=1)
@@ -327,7 +327,7 @@ DAMAGED += ['{"spent": "x", "since": 1}', '{"settings": 3, "seconds": {}}', '{"s
 @pytest.mark.parametrize("name", ["settings.json", "trained.json", "done.json", "clock.json"])
 @pytest.mark.parametrize("text", DAMAGED, ids=range(len(DAMAGED)))
 def test_damaged_files_of_a_run_count_as_missing(codes: Dict[str, int], tmp_path: Path, name: str, text: str) -> None:
-    """What it has is made again; a model is never removed for it."""
+    """The damaged files are made again; a model is never removed because of them."""
     run = make_run(tmp_path, "a")
     run.folder.mkdir(parents=True)
     (run.folder / "train.log").write_text("")
@@ -339,7 +339,7 @@ def test_damaged_files_of_a_run_count_as_missing(codes: Dict[str, int], tmp_path
 
 
 def test_clocks_that_are_ahead(tmp_path: Path) -> None:
-    """A file server's time, or a machine that was set right in between: no training took years."""
+    """Time stamps in the future, of a file server or from before the clock was corrected: no training took years."""
     run = make_run(tmp_path, "a")
     run.folder.mkdir(parents=True)
     (run.folder / "train.log").write_text("")

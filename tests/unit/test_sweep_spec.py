@@ -1,4 +1,4 @@
-"""The file of a sweep: its meaning, and one sentence with file and key for every mistake in it."""
+"""Sweep files: their meaning, and one sentence with file and key for every mistake."""
 
 import os
 import textwrap
@@ -58,7 +58,7 @@ def test_what_a_file_means(tmp_path: Path) -> None:
 
 
 def test_a_start_with_a_seed_is_the_start_of_all_seeds(tmp_path: Path) -> None:
-    """Without one each seed has its own; a system whose name looks like a run is a system."""
+    """Without a seed each run starts from the run of its own seed; a system whose name looks like a run is a system."""
     starts = {"start-s2": ["start-s2"] * 4, "start": ["start-s1", "start-s1", "start-s2", "start-s2"]}
     for after, expected in starts.items():
         spec = read(tmp_path, GOOD.replace("after: start", f"after: {after}"))
@@ -70,7 +70,7 @@ def test_a_start_with_a_seed_is_the_start_of_all_seeds(tmp_path: Path) -> None:
 
 
 def test_a_system_can_have_seeds_of_its_own(tmp_path: Path) -> None:
-    """Those that decode its models have the same."""
+    """Systems that decode its models have the same seeds."""
     more = "  more: {after: start-s1, seeds: [3, 1]}\n  on-val: {model: more, generate: {gen-subset: valid}}\n"
     names = [run.name for run in make_runs(read(tmp_path, GOOD.replace("offline:", "last:") + more), tmp_path)]
     assert [name for name in names if not name.startswith("milk")] == (
@@ -88,7 +88,7 @@ def test_the_example_in_the_documentation_is_one(tmp_path: Path) -> None:
 
 
 def test_a_system_that_decodes_the_models_of_another(tmp_path: Path) -> None:
-    """All of its grid, or one point; in the order of the file, also before the system itself."""
+    """All points of its grid or one; in the order of the file, also before the system itself."""
     text = GOOD.replace("systems:\n", "systems:\n  first: {model: offline, grid: {beam: [1, 5]}}\n")
     spec = read(tmp_path, text + "  on-val: {model: milk, generate: {gen-subset: valid}}\n")
     points = {point.key: point for point in spec.points}
@@ -102,7 +102,7 @@ def test_a_system_that_decodes_the_models_of_another(tmp_path: Path) -> None:
     assert (five.model, five.generate["beam"], five.generate["remove-bpe"]) == ("offline", 5, True)
 
 
-def test_words_are_not_what_yaml_1_1_makes_of_them(tmp_path: Path) -> None:
+def test_words_that_yaml_1_1_would_convert_stay_words(tmp_path: Path) -> None:
     text = GOOD + "  x: {train: {target-lang: no, arch: on, source-lang: 010, lr: 1e-5, dropout: .5, noise: -2}}"
     train = read(tmp_path, text).points[-1].train
     assert [train[key] for key in ("target-lang", "arch", "source-lang")] == ["no", "on", "010"]

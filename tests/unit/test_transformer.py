@@ -1,4 +1,4 @@
-"""The Transformer: the same schedule however it is run, for every mechanism, with one and with several schedules."""
+"""The Transformer: every way to run it gives the same schedule, for every mechanism, with one or several schedules."""
 
 from typing import Any, Dict, List, Tuple
 
@@ -25,7 +25,7 @@ Written = List[Tuple[List[int], List[int]]]  # tokens and delays of each sentenc
 
 
 def decoder_of(kind: Kind) -> MilkTransformer:
-    """In float64, where no two candidates are close enough for the order of a sum to decide."""
+    """A model in float64, so that rounding does not decide between two tokens."""
     model: MilkTransformer = kind.build(energy_bias=4.0 if kind.schedules > 1 else 0.0).double().eval()
     for attention in model.decoder.attentions:
         if attention.learned and attention.decides:

@@ -1,4 +1,4 @@
-"""How a `UserError` that nobody catches ends a process."""
+"""How an uncaught `UserError` ends a process."""
 
 import subprocess
 import sys

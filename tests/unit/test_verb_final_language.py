@@ -110,7 +110,7 @@ def test_every_sample_is_in_the_enumeration() -> None:
 
 
 class Rewritten:
-    """A random generator that follows recorded choices as far as they apply and is random from there on."""
+    """A random generator that repeats recorded choices as long as they are valid, then chooses at random."""
 
     def __init__(self, written: Sequence[int], rng: random.Random) -> None:
         self.written, self.rng = written, rng

@@ -115,7 +115,7 @@ def test_subwords_are_forgotten_when_there_are_too_many(tmp_path: Path) -> None:
 
 
 def test_subwords_can_be_made_by_several_threads(tmp_path: Path) -> None:
-    """subword-nmt asks whether it knows a word and then looks it up: nobody may empty the cache in between."""
+    """subword-nmt looks up a word in two steps; no other thread may empty the cache between them."""
     (tmp_path / "codes").write_text("#version: 0.2\na b</w>\n")
     bpe = build_bpe(str(tmp_path / "codes"))
 
