@@ -21,7 +21,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def norms(monkeypatch: pytest.MonkeyPatch) -> List[float]:
-    """What the gradient guard is shown, update by update."""
+    """The gradient norms that the guard sees, one per update."""
     seen: List[float] = []
     rejects = GradientNormGuard.rejects
 
@@ -35,7 +35,7 @@ def norms(monkeypatch: pytest.MonkeyPatch) -> List[float]:
 
 @pytest.fixture
 def autocast_entered(monkeypatch: pytest.MonkeyPatch) -> List[bool]:
-    """CUDA's autocast and loss scaler become the CPU's."""
+    """Replace CUDA's autocast and loss scaler by the CPU's."""
     if not hasattr(torch.amp, "GradScaler"):
         pytest.skip("this torch has no loss scaler for a CPU")
     entered: List[bool] = []

@@ -94,7 +94,7 @@ WAYS: Dict[str, Callable[[Any, Path], object]] = {
 
 @loaders
 def test_code_is_refused_and_not_run(load: Any, plain: Plain, tmp_path: Path, monkeypatch: Any) -> None:
-    """The same if an environment variable tells torch to load pickles, as many set it for old checkpoints."""
+    """Also if an environment variable tells torch to load pickles, as many users do for old checkpoints."""
     state, path = torch.load(plain.checkpoint), tmp_path / "evil.pt"
     monkeypatch.setenv("TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD", "1")
     mark = malicious(state, path)
@@ -119,7 +119,7 @@ def test_code_in_every_format(write: Any, plain: Plain, tmp_path: Path) -> None:
 
 
 def test_an_older_torch_is_as_careful(plain: Plain, tmp_path: Path) -> None:
-    """There `weights_only` cannot be given fairseq's classes; the plugin's own unpickler is used."""
+    """In an older torch `weights_only` cannot be given fairseq's classes; the plugin's own unpickler is used."""
     state = torch.load(plain.checkpoint)
     state["extra_state"]["more"] = argparse.Namespace(a=[1], b={"c": torch.nn.Parameter(torch.ones(2))})
     for number, write in enumerate((WAYS["zip"], WAYS["before zip"])):
@@ -181,7 +181,7 @@ def test_a_task_that_is_not_a_translation(loader: str, plain: Plain, tmp_path: P
 
 @pytest.fixture(scope="module")
 def lstm(plain: Plain, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Of fairseq's own; its decoder has an `attention`, too."""
+    """A checkpoint of fairseq's own `lstm`, whose decoder has an `attention` too."""
     folder = tmp_path_factory.mktemp("lstm")
     sizes = "--encoder-embed-dim 8 --encoder-hidden-size 8 --decoder-embed-dim 8 --decoder-hidden-size 8"
     model = f"{plain.bin} --cpu --task translation --arch lstm {sizes} --decoder-out-embed-dim 8 --disable-validation"
@@ -215,7 +215,7 @@ def test_parameters_that_do_not_fit(plain: Plain, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("load", [DECODERS["generate"], DECODERS["python"]], ids=["generate", "python"])
 def test_a_checkpoint_of_another_fairseq(load: Any, plain: Plain, tmp_path: Path) -> None:
-    """A newer one with more options is taken; one that lacks what fairseq needs is refused."""
+    """A checkpoint of a newer fairseq with more options is loaded; one without required options is refused."""
     path, state = tmp_path / "newer.pt", torch.load(plain.checkpoint)
     state["cfg"]["reactor"] = {"cores": 2}
     for group in ("model", "task", "common", "dataset"):

@@ -80,7 +80,7 @@ def test_lines_of_any_length(tokens: int, plain: Plain) -> None:
 @given(st.text())
 @example("a\x7f\x7f\x7fb \x85\u2028c\r\rd")
 def test_words_of_any_text(text: str) -> None:
-    """None for each newline; no word is empty or has a space in it, and none is lost."""
+    """Each newline gives None; no word is empty, contains a space or is lost."""
     found = list(words(text))
     assert found.count(None) == text.count("\n")
     assert all(word and len(word.split()) == 1 for word in found if word is not None)
@@ -140,7 +140,7 @@ def test_a_line_that_is_too_long_is_named(plain: Plain, tmp_path: Path) -> None:
 
 
 def test_interactive_refuses_a_file_that_is_no_text(plain: Plain, tmp_path: Path) -> None:
-    """Before the lines that come first are translated."""
+    """The file is refused before any of its lines is translated."""
     (tmp_path / "source").write_bytes(b"a1 a2\na1 \xff\n")
     arguments = decoding(plain.bin, plain.checkpoint, "--input", tmp_path / "source")
     with pytest.raises(UserError, match="--input .*source: line 2 is not UTF-8"):

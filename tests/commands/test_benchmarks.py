@@ -177,7 +177,7 @@ def test_words_per_second_are_those_of_the_log() -> None:
 
 
 def test_memory_is_what_a_step_needs() -> None:
-    """In a child process: the peak of a process never falls."""
+    """Measured in a child process, because the peak of a process never falls."""
     code = "extra_memory(lambda: None), extra_memory(lambda: kept.append(bytearray(b'x') * (100 << 20)))"
     command = f"from benchmarks.harness import extra_memory; kept = []; print(*[{code}])"
     said = subprocess.check_output([sys.executable, "-c", command], cwd=ROOT, text=True)

@@ -1,4 +1,4 @@
-"""`fairseq-milk check` on real files: a checkpoint, the arguments of a training, and what is neither."""
+"""`fairseq-milk check` on real files: checkpoints, the arguments of a training, and invalid input."""
 
 import json
 import os

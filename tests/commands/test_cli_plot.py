@@ -107,7 +107,7 @@ def test_other_seeds_of_another_table_are_seeds(table: str, tmp_path: Path) -> N
 
 
 def test_tables_are_of_one_subset_together(tmp_path: Path) -> None:
-    """Though in each by itself another one is the most frequent."""
+    """Although in each table another subset is the most frequent."""
 
     def rows(folder: str, subset: str, count: int) -> str:
         made = [stand_in.result(setting=f"latency-weight={n}", log=f"x/generate-{subset}.jsonl") for n in range(count)]
@@ -120,7 +120,7 @@ def test_tables_are_of_one_subset_together(tmp_path: Path) -> None:
 
 
 def test_names_of_generations(logs: List[str]) -> None:
-    """'SYSTEM SETTING' makes a point of a curve, and the same name twice two seeds."""
+    """'SYSTEM SETTING' names a point of a curve; the same name twice means two seeds."""
     systems = read_systems([f"milk λ=0.1={logs[0]}", f"milk λ=0.2={logs[1]}", f"soft={logs[0]}", f"soft={logs[1]}"])
     assert [(system.label, len(system.results)) for system in systems] == [
         ("milk λ=0.1", 1),

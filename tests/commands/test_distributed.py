@@ -131,7 +131,7 @@ def a_group_of_one(tmp_path: Path) -> Iterator[None]:
 @pytest.mark.parametrize("shared", [False, True])
 @pytest.mark.parametrize("build", [tiny.model, tiny.transformer])
 def test_pytorch_s_ddp_sees_every_gradient(build: Any, shared: bool, a_group_of_one: None) -> None:
-    """The output layer is used by the criterion, outside the forward that DDP wraps: its gradients must arrive too."""
+    """Also the gradients of the output layer, which the criterion uses outside the forward that DDP wraps."""
     model = build(decoder_layers=2, share_decoder_input_output_embed=shared).train()
     criterion, sample = tiny.criterion(latency_weight=0.5), tiny.batch(tiny.pairs(8))
     criterion(model, sample)[0].backward()

@@ -1,7 +1,7 @@
-"""Every command of the documents: all are read by the parsers of their programs, and those that can run here are run.
+"""Every command of the documents is read by the parser of its program, and those that can be run here are run.
 
 They run outside the clone, with the package as an installed wheel, on stand-in data with the names that the documents
-use.  The commands of README come first; what they make (data, a model, a generation) is what the other documents find.
+use.  The commands of README come first; the other documents use the data, the model and the generation that they make.
 """
 
 import ast
@@ -81,7 +81,7 @@ def test_the_commands_of_a_block_exist(block: Block) -> None:
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda document: str(document.relative_to(ROOT)))
 def test_no_command_stands_outside_a_block_that_is_checked(document: Path) -> None:
-    """Neither in a block of another or no language, nor in one that is only indented."""
+    """There are no commands in blocks of another or no language, nor in indented blocks."""
     text = document.read_text(encoding="utf-8")
     assert {fence[2] for fence in FENCE.finditer(text)} <= {*SHELL, *PYTHON, *DATA, *SHOWN}
     assert re.findall(rf"(?m)^ {{4,}}(?:\w+=\S+ )?(?:{COMMAND.pattern}) .*", FENCE.sub("", text)) == []
@@ -273,7 +273,7 @@ def can_run(statement: str, document: Path) -> bool:
 
 
 def run_bash(script: str, installed: Installed, folder: Path) -> str:
-    """Every statement must succeed, but `check`, which may say no (exit code 1) of a model without training."""
+    """Run a script; every statement must succeed, except that `check` may end with 1 for an untrained model."""
     script = re.sub(r"(?m)^(fairseq-milk check .*)$", r"{ \1\n} || test $? = 1", script)
     finished = installed.run("bash", "-euo", "pipefail", "-c", script, cwd=folder, stdin=INPUT)
     assert finished.returncode == 0, f"{script}\n{finished.stdout[-2000:]}\n{finished.stderr[-4000:]}"

@@ -58,7 +58,7 @@ def test_model_json_says_what_it_is(folder: Path) -> None:
 
 
 def test_stream_and_check_take_a_folder(folder: Path, checkpoint: Path, translators: Translators) -> None:
-    """The text of a folder is that of its checkpoint."""
+    """A folder gives the same text as its checkpoint."""
     text = "".join(line + "\n" for line in translators.corpus.lines("test", "de", "tok")[:12]).encode()
     limits = ["--max-len-b", 10, "--head-threshold", 0.4]
     assert stream(text, folder, *limits) == stream(text, checkpoint, "--data", translators.corpus.bin, *limits)

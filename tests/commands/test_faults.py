@@ -139,7 +139,7 @@ def test_a_copy_that_fails_leaves_the_old_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("victim", [0, 1])
 def test_one_of_two_ranks_is_killed(victim: int, plain: Plain, tmp_path: Path) -> None:
-    """Without torchrun, which would end the other rank: it must notice by itself."""
+    """Without torchrun, which would end the other rank: that rank must notice by itself."""
     port, step = free_port(), RNMTAdam.step
 
     def rank(number: int) -> None:
@@ -170,7 +170,7 @@ def test_one_of_two_ranks_is_killed(victim: int, plain: Plain, tmp_path: Path) -
 
 
 def test_a_slow_reader_gets_everything(plain: Plain, tmp_path: Path) -> None:
-    """The output exceeds the capacity of the pipe, and the reader takes it late and in small pieces."""
+    """The output exceeds the capacity of the pipe, and the reader reads it late and in small pieces."""
     line = b"a1 a2 a3 a4 a5 a6 a7 a0\n"
     arguments = [plain.checkpoint, "--data", plain.bin, "--max-len-b", 20]
     want = stream(line, *arguments)[1].encode()

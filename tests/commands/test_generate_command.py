@@ -121,7 +121,7 @@ def test_results_as_json(translators: Translators, tmp_path: Path) -> None:
 
 
 def test_the_summary_counts_as_the_scorer_does(translators: Translators, tmp_path: Path) -> None:
-    """The options of our scorer need no --scoring; a rerun replaces the files."""
+    """The options of our scorer work without --scoring; a rerun replaces the files."""
     (tmp_path / "generate-test.json").write_text("old")
     convention = ["--latency-unit", "word", "--latency-eos", "no", "--latency-length", "reference"]
     generate(translators, "milk", "--results-path", tmp_path, *convention, "--sacrebleu-tokenizer", "char")

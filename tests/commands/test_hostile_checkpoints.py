@@ -28,7 +28,7 @@ SECONDS = 60.0  # that a refusal may take
 
 
 def touch(mark: Path) -> str:
-    """Python that leaves a mark and is true or false."""
+    """A Python expression that creates the file `mark`."""
     return f"__import__('os').system('touch {mark}')"
 
 
@@ -92,7 +92,7 @@ def test_a_checkpoint_without_a_criterion_cannot_be_validated(plain: Plain, tmp_
 
 
 def test_a_checkpoint_does_not_say_how_to_generate(plain: Plain, tmp_path: Path) -> None:
-    """fairseq's hub would read the file of --replace-unk, and stumble over what is missing."""
+    """fairseq's hub interface would read the file of --replace-unk, and fail on missing options."""
     path = tmp_path / "generation.pt"
     for change in (dict(replace_unk="/dev/zero", beam="five"), None):
         write(plain, path, lambda state, change=change: state["cfg"].update(generation=change))  # type: ignore[misc]
@@ -101,7 +101,7 @@ def test_a_checkpoint_does_not_say_how_to_generate(plain: Plain, tmp_path: Path)
 
 
 def test_a_checkpoint_names_no_file_to_read_or_folder_to_write(plain: Plain, tmp_path: Path) -> None:
-    """The task has copies of such options, and reads --input when a generator is built: here a pipe without end."""
+    """The task has copies of such options, and reads --input when a generator is built; here it is an endless pipe."""
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
 
@@ -141,7 +141,7 @@ def test_a_model_larger_than_its_file_is_not_built(option: str, value: Any, plai
 
 @pytest.mark.parametrize("shape", [(60_000, 0), (60_000,)])
 def test_wide_parameters_without_content_allow_no_wide_model(shape: Any, plain: Plain, tmp_path: Path) -> None:
-    """60,000 units in each of 50 layers would need terabytes, of a file that is small."""
+    """A small file asks for 60,000 units in each of 50 layers, which would need terabytes."""
 
     def change(state: Dict[str, Any]) -> None:
         state["cfg"]["model"].update(hidden_size=60_000, encoder_layers=30, decoder_layers=20)
@@ -180,7 +180,7 @@ def load_shards(path: Path, data: Path, shards: int) -> Any:
 
 @pytest.mark.parametrize("name, shards", [("model-shard0.pt", 1), ("model-shard1.pt", 2)])
 def test_every_shard_is_checked(name: str, shards: int, plain: Plain, tmp_path: Path) -> None:
-    """fairseq reads `model-shard0.pt` instead of `model.pt` where it is there."""
+    """fairseq reads `model-shard0.pt` instead of `model.pt` if it exists."""
     for number in range(2):
         write(plain, tmp_path / f"model-shard{number}.pt", lambda state: state.update(fsdp_metadata={}))
     write(plain, tmp_path / "model.pt", lambda state: None)
@@ -192,7 +192,7 @@ def test_every_shard_is_checked(name: str, shards: int, plain: Plain, tmp_path: 
 
 
 def test_parts_of_a_model_are_not_taken_for_a_model(plain: Plain, tmp_path: Path) -> None:
-    """fairseq would keep the last one, with parameters that are not in it left as they were drawn."""
+    """fairseq would keep the last part; parameters that it lacks would keep their random initial values."""
     for number in range(2):
         write(plain, tmp_path / f"model_part{number}.pt", lambda state: state["model"].pop("decoder.output.bias"))
     with pytest.raises(UserError, match="model_part0.pt is refused: it is not one of the shards"):
@@ -319,7 +319,7 @@ def test_tensors_larger_than_their_data(plain: Plain, tmp_path: Path) -> None:
 
 
 def test_a_flipped_bit_is_noticed(plain: Plain, tmp_path: Path) -> None:
-    """It is refused, or nothing that is read has changed."""
+    """The checkpoint is refused, or everything that is read from it is unchanged."""
     content, path, draw = plain.checkpoint.read_bytes(), tmp_path / "flipped.pt", random.Random(1)
     whole = checkpoint_utils.load_checkpoint_to_cpu(str(plain.checkpoint))
     refusals = 0
@@ -339,7 +339,7 @@ def test_a_flipped_bit_is_noticed(plain: Plain, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("loader", ["python", "check", "from_pretrained"])
 def test_a_file_is_read_once(loader: str, plain: Plain, tmp_path: Path) -> None:
-    """What was checked is what is built: nobody can exchange the file in between."""
+    """The content that was checked is built: the file cannot be replaced in between."""
     path = write(plain, tmp_path / "model.pt", lambda state: None)
     opened: List[str] = []
     real = open

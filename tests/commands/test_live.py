@@ -171,7 +171,7 @@ MODULES = ("live", "live.knobs", "live.latency", "live.session", "live.translato
 
 @pytest.mark.parametrize("module", MODULES)
 def test_doctests(module: str) -> None:
-    """`translator` in them is a toy."""
+    """The doctests use a toy model as `translator`."""
     found = doctest.testmod(
         importlib.import_module(f"fairseq_milk.{module}"), extraglobs={"translator": stand_in("waitk")}
     )

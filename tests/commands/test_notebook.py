@@ -1,6 +1,6 @@
-"""The notebook: its cells run in their order, with a tiny exported model in the place of the demo's.
+"""The notebook: its cells run in order, with a tiny exported model instead of the demo's.
 
-The cells are executed here and not by Jupyter, which would bring some fifty packages to the tests.
+The cells are executed here and not by Jupyter, which would add some fifty packages to the tests.
 """
 
 import ast

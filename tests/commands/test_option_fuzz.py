@@ -1,6 +1,6 @@
 """Every numeric option either works or is refused at the start with a sentence that names the option.
 
-The options are those that the plugin itself registers with fairseq or adds to a verb: a new one is covered by itself.
+The options are those that the plugin itself registers with fairseq or adds to a verb; new ones are found automatically.
 Of fairseq's own options, those that the plugin checks are tested (`INHERITED`).
 """
 
@@ -343,7 +343,7 @@ def generation(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("flag", [option.flag for option in options_of("stream")])
 @given(text=texts)
 def test_numbers_of_a_stream(flag: str, text: str) -> None:
-    """Before the checkpoint is even looked for."""
+    """The number is refused before the checkpoint is opened."""
     answer = asked("stream", "/nowhere.pt", "--data", "/nowhere", f"{flag}={text}")
     assert answer.code == 2 and (flag in answer.err or "there is no checkpoint /nowhere.pt" in answer.err)
 
@@ -352,7 +352,7 @@ def test_numbers_of_a_stream(flag: str, text: str) -> None:
 @given(text=texts)
 @example(text="0")
 def test_numbers_of_a_sweep(flag: str, text: str) -> None:
-    """Before the file is read."""
+    """The number is refused before the file is read."""
     answer = asked("sweep", "/nowhere.yaml", f"{flag}={text}")
     assert answer.code == 2 and (flag in answer.err or "/nowhere.yaml" in answer.err)
     with contextlib.suppress(ValueError):

@@ -1,4 +1,4 @@
-"""The table of patches in `fairseq_milk.host` is complete, stands in the docs, and says which versions need a patch."""
+"""The table of patches in `fairseq_milk.host` is complete, is in the docs, and names the versions that need a patch."""
 
 import json
 import subprocess
@@ -28,7 +28,7 @@ def fairseq_version() -> str:
 
 @pytest.fixture(scope="module")
 def flaws() -> Dict[str, bool]:
-    """What is wrong with the installed fairseq without the plugin."""
+    """The flaws of the installed fairseq without the plugin."""
     program = [sys.executable, "-W", "ignore", str(ROOT / "tests" / "support" / "stock_fairseq.py")]
     done = subprocess.run(program, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr

@@ -273,7 +273,7 @@ def test_what_is_not_utf8_is_dropped_with_its_pair(tmp_path: Path) -> None:
 
 
 def test_segments_of_marked_up_text(tmp_path: Path) -> None:
-    """Several to a line, over several lines, with entities."""
+    """Several segments on a line, segments over several lines, and entities."""
     markup = b'<DOC><hl><seg id="1"> a &amp;\nb </seg></hl><SEG id="2">c\xc2\xa0d</SEG>\n<seg id="3"></seg></DOC>'
     with tarfile.open(tmp_path / "t.tgz", "w:gz") as tar:
         for language in ("de", "en"):
@@ -294,7 +294,7 @@ def write_tar(path: Path, entries: Iterable[Tuple[tarfile.TarInfo, bytes]]) -> N
 
 @pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.DIRTYPE, tarfile.FIFOTYPE])
 def test_only_regular_files_of_an_archive_are_read(kind: bytes, tmp_path: Path) -> None:
-    """A link to another file of the archive, or out of it, has the name that is wanted."""
+    """A link under the expected name, to another file of the archive or out of it, is not followed."""
     other, link = tarfile.TarInfo("other"), tarfile.TarInfo("n.de")
     link.type, link.linkname = kind, "other"
     write_tar(tmp_path / "t.tgz", [(other, b"a\n"), (link, b""), (tarfile.TarInfo("n.en"), b"b\n")])
@@ -343,7 +343,7 @@ ODD = st.text(st.sampled_from("ab \t\r\x0b\x0c\x1c\x85\xa0\u2028\u2029é"), max_
 
 @given(st.lists(ODD, max_size=20))
 def test_a_line_stays_a_line(tmp_path_factory: pytest.TempPathFactory, lines: List[str]) -> None:
-    """Whatever else is a line break to Python or Unicode."""
+    """Only \\n ends a line, not the other line breaks of Python and Unicode."""
     path = tmp_path_factory.getbasetemp() / "lines"
     assert write_lines([line.encode() + b"\n" for line in lines], path).lines == len(lines)
     assert list(read_lines([path], quiet())) == [" ".join(line.split()) for line in lines]

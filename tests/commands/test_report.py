@@ -1,4 +1,4 @@
-"""`fairseq-milk report`: one HTML file that holds everything, shows text as text, and fits a desk and a telephone."""
+"""`fairseq-milk report`: one HTML file that holds everything, shows text as text, and fits large and small screens."""
 
 import base64
 import html
@@ -41,7 +41,7 @@ CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", 
 
 
 class Page(HTMLParser):
-    """What a browser would make of it: elements, attributes, images and text."""
+    """A parsed page: elements, attributes, images and text."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -78,7 +78,7 @@ def generation(label: str, made: List[Any]) -> Generation:
 
 
 def small_report(tokens: List[str], names: List[str]) -> str:
-    """With every kind of text from outside: tokens, names, settings, paths, signatures, title, command."""
+    """A report with every kind of text from outside: tokens, names, settings, paths, signatures, title, command."""
     systems = group(
         [
             stand_in.result(name, name, dal=3.0 + n, log=name, bleu_signature=name, warm_start=name, commit=name)

@@ -1,4 +1,4 @@
-"""Going on with a training from a damaged state, or with other options: one sentence, or a warning that names them."""
+"""Resuming a training from a damaged state, or with other options: an error, or a warning that names the options."""
 
 import logging
 from pathlib import Path
@@ -28,7 +28,7 @@ class Begun:
         return run("fairseq-train", *training(self.data, save_dir, *common, *more))
 
     def resume(self, save_dir: Path, change: Callable[[State], object], *more: Any) -> Any:
-        """With 2 updates more."""
+        """Resume the training for 2 more updates."""
         state = torch.load(self.state)
         change(state)
         save_dir.mkdir()
@@ -133,7 +133,7 @@ def test_they_can_be_asked_for(options: Any, begun: Begun, tmp_path: Path) -> No
 
 
 def test_another_schedule_of_the_learning_rate(begun: Begun, tmp_path: Path) -> None:
-    """It is taken up where its state fits, else refused; either way it is named."""
+    """Resumed if the state of the old schedule fits, else refused; either way the schedule is named."""
     options = ["--lr-scheduler", "inverse_sqrt", "--warmup-updates", 2]
     try:
         log = begun.resume(tmp_path / "save", nothing, *options).log
@@ -149,7 +149,7 @@ def test_options_of_the_training_are_named(begun: Begun, tmp_path: Path) -> None
     assert "--attention" not in line and "--optimizer" not in line
 
 
-def test_the_same_options_are_not_news(begun: Begun, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_unchanged_options_give_no_warning(begun: Begun, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING):
         finished = begun.resume(tmp_path / "save", nothing)
     assert "other options" not in finished.log

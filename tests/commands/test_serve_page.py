@@ -40,7 +40,7 @@ def url() -> Iterator[str]:
 
 
 class Page:
-    """What a visitor sees and does."""
+    """The page and its controls, as a visitor uses them."""
 
     def __init__(self, browser: Chrome, url: str) -> None:
         self.browser = browser
@@ -80,7 +80,7 @@ class Page:
         return str(self.part(model, "svg").get_attribute("aria-label"))
 
     def problems(self) -> List[str]:
-        """What the browser's console complains about."""
+        """The errors and warnings in the browser's console."""
         return [entry["message"] for entry in self.browser.get_log("browser")]  # type: ignore[no-untyped-call]
 
 

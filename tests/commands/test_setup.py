@@ -1,4 +1,4 @@
-"""scripts/setup.sh with a Python whose venv and pip are stand-ins: two at once, and what is installed as locked."""
+"""scripts/setup.sh with a Python whose venv and pip are stand-ins: two set-ups at once, and installing by the lock."""
 
 import os
 import re

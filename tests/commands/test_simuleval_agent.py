@@ -58,7 +58,7 @@ def simuleval(translators: Translators, folder: Path, *arguments: Any) -> List[D
 
 
 def test_the_agent_takes_the_options_of_the_text(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those that the error messages of a checkpoint name; without SimulEval, whose place stand-ins take."""
+    """The options that error messages of a checkpoint name.  Stand-ins replace SimulEval."""
     names = ("TextToTextAgent", "Action", "ReadAction", "WriteAction")
     stand_in = SimpleNamespace(entrypoint=lambda cls: cls, **{name: type(name, (), {}) for name in names})
     for module in ("simuleval", "simuleval.agents", "simuleval.agents.actions", "simuleval.utils"):

@@ -1,4 +1,4 @@
-"""What a training says at its start, before hours are spent on it: warnings in plain words, and refusals."""
+"""Warnings and refusals at the start of a training."""
 
 from pathlib import Path
 from types import SimpleNamespace
@@ -72,7 +72,7 @@ def test_swapped_languages_are_guessed(source: int, target: int, guessed: bool) 
 
 
 def test_swapped_languages_with_dictionaries_of_one_size(data: Path, tmp_path: Path) -> None:
-    """All parameters fit, and both dictionaries are those of the training."""
+    """All parameters fit, and both dictionaries are from the training."""
     log_of(data, tmp_path)
     arguments = commands.decoding(data, tmp_path / "checkpoints" / "checkpoint_last.pt", "-s", "en", "-t", "de")
     with pytest.raises(UserError, match="does not translate from en to de: are source and target language swapped?"):
@@ -97,7 +97,7 @@ def test_a_training_of_epochs_knows_its_length(data: Path, tmp_path: Path) -> No
 
 
 def test_a_training_of_epochs_that_is_extended_keeps_its_thresholds(data: Path, tmp_path: Path) -> None:
-    """Otherwise the head of a model that has learned when to write would not be asked again for a while."""
+    """Otherwise the head of a model that has learned when to write would be inactive again for a while."""
     log_of_epochs(data, tmp_path, "--max-epoch", "1")
     assert "of 10 updates --head-after 0.3 is 3" in log_of_epochs(data, tmp_path, "--max-epoch", "2")
     anew = log_of_epochs(

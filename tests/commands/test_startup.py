@@ -1,4 +1,4 @@
-"""What is imported when, and what importing changes: looked at in processes of their own."""
+"""Which modules are imported when, and what importing changes, tested in separate processes."""
 
 import json
 import os
@@ -105,7 +105,7 @@ def test_verbs_that_work_on_files_import_no_fairseq() -> None:
 
 
 def test_importing_the_plugin_is_quiet_and_does_not_import_matplotlib() -> None:
-    """fairseq's wish for tensorboardX is not heard, what its modules have to say later is."""
+    """fairseq's advice to install tensorboardX is suppressed, later messages of its modules are not."""
     code = (
         "import logging, sys, fairseq_milk, fairseq_milk.analysis, fairseq_milk.cli\n"
         "fairseq_milk.register()\n"

@@ -173,7 +173,7 @@ def test_json_lines(plain: Plain) -> None:
 
 
 def test_pipes_that_do_not_block() -> None:
-    """Input that is not there yet is waited for, and output that the other end is slow to take is all written."""
+    """The command waits for input that has not arrived, and writes all of its output to a slow reader."""
     reader, writer = os.pipe()
     os.set_blocking(reader, False)
 

@@ -33,7 +33,7 @@ def has(*wanted: str) -> Any:
 
 
 def lane(lines: List[str], name: str) -> str:
-    """The last line of that side."""
+    """The last line of a language on the screen."""
     return next(line for line in reversed(lines) if f"{line} ".startswith(f"{name} "))[len(name) + 1 :]
 
 
@@ -112,7 +112,7 @@ def test_it_can_be_left_while_it_loads() -> None:
 
 
 def test_a_person_types(plain: Plain) -> None:
-    """The command itself with a checkpoint; a model that cannot be loaded is said in a sentence."""
+    """The command itself with a checkpoint; a model that cannot be loaded is reported in one sentence."""
     command = [sys.executable, "-c", "import sys; from fairseq_milk.cli import main; sys.exit(main())", "stream"]
     model = [str(plain.checkpoint), "--data", str(plain.bin), "--max-len-b", "3", "--decode-k", "2"]
     options: Any = {"cwd": ROOT, "env": environment(TERM="xterm")}

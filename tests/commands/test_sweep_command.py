@@ -54,7 +54,7 @@ class Sweep:
         return [result._replace(train_seconds=0.0, generate_seconds=0.0) for result in results]
 
     def logs(self, name: str) -> Dict[str, int]:
-        """When each run last wrote it."""
+        """The modification time of the log of each run."""
         return {run: (self.out / run / name).stat().st_mtime_ns for run in NAMES}
 
 
@@ -87,7 +87,7 @@ def test_intervals_are_those_of_the_score(sweep: Sweep) -> None:
 
 
 def test_bleu_against_the_published_text(sweep: Sweep) -> None:
-    """By the number of the sentence, which is not its line in the log; other text is scored without decoding again."""
+    """References are found by sentence id, not by line of the log; other references need no decoding."""
     sweep("--only", "start")
     (before,), decoded = sweep.rows(), (sweep.out / "start-s1" / "generate.log").stat().st_mtime_ns
     written = map(json.loads, Path(before.log).read_text().splitlines())
@@ -111,7 +111,7 @@ def test_bleu_against_the_published_text(sweep: Sweep) -> None:
 
 
 def test_the_models_of_a_system_are_decoded_in_another_way(sweep: Sweep) -> None:
-    """After they are there, without a training; also by hand."""
+    """They are decoded once they exist, without a training; also by hand."""
     words: Any = {"systems:": "systems:\n  on-val: {model: milk, generate: {gen-subset: valid}}"}
     assert by_hand(sweep("--dry-run", "--only", "on-val-latency-weight=0.1", **words)) == 0
     assert "3 of 3 runs were trained and decoded before" in sweep("--only", "on-val-latency-weight=0.1", **words)
@@ -223,7 +223,7 @@ def test_what_fails_by_hand_is_not_taken_for_complete(sweep: Sweep, monkeypatch:
 
 
 def test_what_is_run_again_by_hand_is_not_complete_before_its_end(sweep: Sweep, monkeypatch: Any) -> None:
-    """Of a model that was removed there are records."""
+    """The records of a removed model are still there."""
     sweep("--only", "start")
     (sweep.out / NAMES[0] / "checkpoints" / "checkpoint_best.pt").unlink()
     changed: Any = {"beam: 1": "beam: 2"}
@@ -234,7 +234,7 @@ def test_what_is_run_again_by_hand_is_not_complete_before_its_end(sweep: Sweep, 
 
 
 def directives(script: str) -> List[str]:
-    """The words that sbatch reads, of which the first line that is no comment ends them."""
+    """The words of the directives that sbatch reads: those before the first line that is not a comment."""
     head = script.partition("\nset ")[0]
     return [word for line in head.splitlines() if line.startswith("#SBATCH ") for word in shlex.split(line)[1:]]
 

@@ -1,6 +1,6 @@
 """A sweep that is killed (SIGKILL) at random moments: the rerun completes it, and no row comes from an unfinished run.
 
-`SWEEP_KILLS=100 pytest tests/commands/test_sweep_kill.py -s` kills more often and says how far it had come each time.
+`SWEEP_KILLS=100 pytest tests/commands/test_sweep_kill.py -s` kills more often and prints the progress at each kill.
 """
 
 import os
@@ -32,7 +32,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends
 
 
 def start_sweep(folder: Path, out: Path) -> int:
-    """The whole command in a process of its own, made from this one, which has imported fairseq."""
+    """Start the command in a process forked from this one, which has imported fairseq."""
     pid = os.fork()
     if pid == 0:
         with open(folder / "said", "a") as sys.stdout:

@@ -144,7 +144,7 @@ def test_functions_of_fairseq_load_it(trained: Trained) -> None:
 
 @pytest.mark.parametrize("name", ["milk_rnmt", "milk_rnmt_tiny"])
 def test_a_checkpoint_from_before_an_option(name: str, trained: Trained, tmp_path: Path) -> None:
-    """An architecture of the model's own name and a named one take different ways through fairseq."""
+    """fairseq handles an architecture with the name of the model differently from others."""
     state = torch.load(trained.checkpoint)
     model: Dict[str, Any] = state["cfg"]["model"]
     for option in ("cell_clip", "chunk_size", "head_pace", "unpreserved_mass"):
@@ -270,7 +270,7 @@ def test_bad_options(options: str, words: str, trained: Trained, tmp_path: Path)
 
 
 def test_a_bidirectional_encoder_is_refused_before_data_is_read(trained: Trained, tmp_path: Path) -> None:
-    """The dictionaries are there, the data are not."""
+    """The dictionaries exist, the data do not."""
     for name in ("dict.de.txt", "dict.en.txt"):
         (tmp_path / name).write_text((trained.data / name).read_text())
     with pytest.raises(UserError, match="--encoder-bidirectional"):

@@ -42,7 +42,7 @@ Figures = Dict[str, float]
 
 
 def share_of_right_guesses(row: Row, sentences: Sequence[Sentence]) -> float:
-    """Of the sentences in which a word was written before the source had settled it, the share that is right."""
+    """The share of right sentences among those with a word written before the source determined it."""
     early = [
         right
         for right, record, sentence in zip(row.exact(sentences), row.records, sentences)
@@ -82,10 +82,10 @@ def test_milk_translates(figures: Figures) -> None:
 
 
 def test_guesses_are_guesses(figures: Figures) -> None:
-    """One is right now and then (0.43), and always if the source leaks (0.98)."""
+    """The share of right guesses is 0.43, and 0.98 if the source leaks."""
     assert figures["right guesses"] < 0.75, figures
 
 
 def test_alpha_keeps_its_mass(figures: Figures) -> None:
-    """The largest entry of a row of alpha, in the mean: 0.95, and 0.85 where rows lose mass."""
+    """The mean of the largest entry of a row of alpha is 0.95, and 0.85 if rows lose mass."""
     assert figures["certainty"] > 0.9, figures

@@ -167,7 +167,7 @@ def test_the_recorded_pictures_can_be_drawn_again(tmp_path: Path) -> None:
 
 
 def test_labels_of_the_recorded_plane_are_placed_in_the_order_that_costs_least() -> None:
-    """In the order of the points MILk's labels, crowded around the star, would take the place beside MoChA's point."""
+    """Placed in the order of the points, MILk's labels near the star would take the place beside MoChA's point."""
     figure = pictures.draw_plane(results.from_table(results.read_tables([record.STUDY])), "exact")
     (mocha,) = [text for text in figure.axes[0].texts if text.get_text() == "w=8"]
     assert np.abs(mocha.get_position()).max() < 16  # points of print

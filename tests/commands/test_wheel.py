@@ -1,4 +1,4 @@
-"""The wheel: it contains the package with everything that is not Python, and says what it is."""
+"""The wheel: the package with all of its data files, and its metadata."""
 
 from email.message import Message
 from email.parser import Parser
