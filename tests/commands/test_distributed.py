@@ -118,7 +118,7 @@ def test_the_script_says_how_it_is_used() -> None:
     assert finished.returncode == 2 and finished.stderr.startswith("usage: scripts/train_cpu_ranks.sh RANKS DATA")
 
 
-# ---- fairseq's default back-end, which wants GPUs ---------------------------------------------------------------
+# ---- fairseq's default back-end, which needs GPUs ---------------------------------------------------------------
 
 
 @pytest.fixture

@@ -63,7 +63,7 @@ def test_the_command_and_the_session_agree(translators: Translators, attention: 
 @pytest.mark.parametrize(
     "option, value", [("max-len-a", "nan"), ("max-len-a", "inf"), ("max-len-b", -1), ("min-len", 9999), ("beam", -3)]
 )
-def test_limits_without_sense_are_refused(
+def test_meaningless_limits_are_refused(
     translators: Translators,
     attention: str,
     option: str,

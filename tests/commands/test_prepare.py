@@ -342,7 +342,7 @@ ODD = st.text(st.sampled_from("ab \t\r\x0b\x0c\x1c\x85\xa0\u2028\u2029é"), max_
 
 
 @given(st.lists(ODD, max_size=20))
-def test_a_line_stays_a_line(tmp_path_factory: pytest.TempPathFactory, lines: List[str]) -> None:
+def test_only_a_newline_ends_a_line(tmp_path_factory: pytest.TempPathFactory, lines: List[str]) -> None:
     """Only \\n ends a line, not the other line breaks of Python and Unicode."""
     path = tmp_path_factory.getbasetemp() / "lines"
     assert write_lines([line.encode() + b"\n" for line in lines], path).lines == len(lines)

@@ -128,7 +128,7 @@ def test_options_that_change_what_is_trained(options: Any, words: str, begun: Be
 
 
 @pytest.mark.parametrize("options", [["--attention", "mocha"], ["--optimizer", "adam"]])
-def test_they_can_be_asked_for(options: Any, begun: Begun, tmp_path: Path) -> None:
+def test_reset_optimizer_allows_these_options(options: Any, begun: Begun, tmp_path: Path) -> None:
     begun.resume(tmp_path / "save", nothing, *options, "--reset-optimizer")
 
 

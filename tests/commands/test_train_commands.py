@@ -208,7 +208,7 @@ def test_checkpoints_of_fairseq_models_load(trained: Trained, tmp_path: Path) ->
     assert isinstance(cfg["model"], argparse.Namespace)
     models, _, _ = checkpoint_utils.load_model_ensemble_and_task([str(checkpoint)], task=tasks.setup_task(cfg.task))
     assert type(models[0]).__name__ == "LSTMModel"
-    with pytest.raises(UserError, match="'lstm' is not a model of fairseq_milk"):  # nobody has named fairseq's own task
+    with pytest.raises(UserError, match="'lstm' is not a model of fairseq_milk"):  # fairseq's own task was not named
         checkpoint_utils.load_model_ensemble_and_task([str(checkpoint)])
 
 

@@ -117,7 +117,7 @@ def test_progress_and_the_table_are_shown(out: Path, said: str) -> None:
     assert "INFO" not in said and "DEBUG" not in said
 
 
-def test_the_memory_of_all_processes_is_told(said: str) -> None:
+def test_the_memory_of_all_processes_is_printed(said: str) -> None:
     told = said.splitlines()[-2]
     found = re.fullmatch(r"finished in .*, in at most (\d+) MB: (\d+) here and 2 commands of up to (\d+) at once", told)
     assert found is not None, told

@@ -3,7 +3,7 @@
 The margins are such that one of these tests fails for each of three faults:
 
 - alpha without a gradient: the head never moves and reads to the end (`..._no_longer_than_it_must`);
-- an encoder that sees the whole source: what is written too early is right all the same (`..._guesses_are_guesses`);
+- an encoder that sees the whole source: words written too early are right (`..._guesses_are_guesses`);
 - the published closed form without mass preservation: rows of alpha lose mass (`..._alpha_keeps_its_mass`).
 
 With mass preservation the published form passes: on this language what it loses belongs at the last token, where mass

@@ -276,7 +276,7 @@ WAITS, HURRIES, NAN = dict(last_mass=100.0), dict(first_mass=82.0), dict(loss=ma
 
 
 @pytest.mark.parametrize("symptom, words", [(WAITS, "raise --latency-weight"), (HURRIES, "lower --latency-weight")])
-def test_a_collapse_is_called_once(symptom: Dict[str, float], words: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_collapse_is_reported_once(symptom: Dict[str, float], words: str, caplog: pytest.LogCaptureFixture) -> None:
     alarm = CollapseAlarm()
     for _ in range(collapse.PATIENCE - 1):
         alarm.watch(total(**symptom))
@@ -338,7 +338,7 @@ def test_al_is_logged_for_hard_schedules_alone() -> None:
     assert "al" in log and "expected_dal" in log and "expected_al" not in log
 
 
-def test_nan_is_called_at_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_nan_is_reported_at_once(caplog: pytest.LogCaptureFixture) -> None:
     alarm = CollapseAlarm()
     for _ in range(3):
         alarm.watch(total(**NAN))
@@ -405,7 +405,7 @@ def test_a_head_that_is_still_inactive_is_no_collapse(caplog: pytest.LogCaptureF
         assert bool(caplog.records) == (update >= 119), update
 
 
-def test_only_the_first_rank_speaks(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_the_first_rank_warns(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.distributed, "is_initialized", lambda: True)
     monkeypatch.setattr(torch.distributed, "get_rank", lambda: 1)
     CollapseAlarm().watch(total(**NAN))

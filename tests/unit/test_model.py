@@ -428,6 +428,6 @@ def test_the_decoder_selects_states_by_row() -> None:
     assert [s.h[:, 0].tolist() for s in chosen.layers] == [[2.0, 0.0]] * 2 and chosen.c.shape == (2, 8)
 
 
-def test_no_limit_on_lengths_of_its_own() -> None:
+def test_the_model_does_not_limit_lengths() -> None:
     model = tiny.model()
     assert min(model.encoder.max_positions(), RNMTDecoder.max_positions(model.decoder)) >= 10000

@@ -664,7 +664,7 @@ def test_wait_4_has_the_colour_of_wait_k() -> None:
     assert style_of(["wait-4"])["wait-4"] == style_of(["wait-k"])["wait-k"] == style_of(["x/wait-12"])["x/wait-12"]
 
 
-def test_the_legend_says_what_is_red_and_speaks_of_no_head() -> None:
+def test_the_legend_explains_red_words_and_names_no_head() -> None:
     wrong = [token == "buys" for token in TARGET]
     texts = svg_texts(schedule_diagram(SOURCE, TARGET, DELAYS, wrong=wrong, title="wait-3"))
     assert "a wrong word" in texts and "how far it has read" in texts and not [t for t in texts if "head" in t]

@@ -54,7 +54,7 @@ def test_a_server_without_ranges_starts_over(place: Path, tmp_path: Path) -> Non
     assert len(server.ranges) == 2
 
 
-def test_a_server_that_sends_nothing_more_is_given_up(place: Path, tmp_path: Path) -> None:
+def test_a_download_fails_if_the_server_sends_nothing_more(place: Path, tmp_path: Path) -> None:
     with serve(place, 1000, *[0] * 20) as server, pytest.raises(UserError, match="1000 of 5120 bytes; run this again"):
         get(server.url, tmp_path)
     assert partial_of(tmp_path).read_bytes() == DATA[:1000]

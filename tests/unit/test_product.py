@@ -90,7 +90,7 @@ def test_gradients_are_those_of_float64_but_for_rounding(build: Any, changes: Di
 @pytest.mark.parametrize("shared", [False, True])
 @pytest.mark.parametrize("attention", tiny.FIVE)
 @families
-def test_autocast_is_the_same_asked_for_from_outside(build: Any, attention: str, shared: bool) -> None:
+def test_autocast_around_the_training_gives_the_same(build: Any, attention: str, shared: bool) -> None:
     truth = trained_gradients(build, attention, share_all_embeddings=shared)
     with torch.autocast("cpu", dtype=torch.bfloat16):
         rounded = trained_gradients(build, attention, share_all_embeddings=shared)

@@ -73,7 +73,7 @@ def test_missing_metrics_are_nan_with_a_reason() -> None:
     assert score_records(generation(3), no_latency="lost").latency_string() == "no latency: lost"
 
 
-def test_metrics_survive_their_signatures() -> None:
+def test_metrics_are_restored_from_their_signatures() -> None:
     records = generation()
     for metrics in (Metrics(), Metrics(Convention("word", False, "reference"), "intl", True), Metrics(tokenize="char")):
         score = score_records(records, metrics=metrics)
@@ -105,7 +105,7 @@ def test_forms_of_text() -> None:
     assert form_of([]) == PLAIN
 
 
-def test_hypotheses_put_together_differently_from_their_references() -> None:
+def test_hypotheses_detokenised_differently_from_their_references() -> None:
     plain, tokenised, subwords = ["A house."] * 3, ["A house ."] * 3, ["A ho@@ use ."] * 3
     said = Texts(tokenised, plain).warning()
     assert said is not None and "hypotheses are tokenised text but the references detokenised text" in said
@@ -149,7 +149,7 @@ def test_collapsed_schedules(delays: List[int], collapse: str) -> None:
     assert schedule(delays).collapse == collapse
 
 
-def test_shares_are_of_tokens_and_eos_has_reason_to_wait() -> None:
+def test_shares_are_of_tokens_and_minimal_reads_leave_out_eos() -> None:
     assert schedule([1, 1, 6, 6, 6]) == Reads(full=0.6, minimal=0.5)
     assert count_reads([([1, 1, 6, 6], 6, False)]) == Reads(full=0.5, minimal=0.5), "cut before its EOS"
 

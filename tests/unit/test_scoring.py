@@ -205,7 +205,7 @@ def test_corpus_is_the_unweighted_mean_of_what_can_be_measured() -> None:
         corpus_latency([records[1]], SIMULEVAL)
 
 
-def test_a_missing_reference_is_not_replaced_in_silence() -> None:
+def test_a_missing_reference_is_not_replaced_silently() -> None:
     record = SENTENCE._replace(reference=None)
     with pytest.raises(ValueError, match="reference"):
         corpus_latency([SENTENCE, record], SIMULEVAL)
@@ -229,7 +229,7 @@ def test_delays_that_do_not_fit_are_refused(delays: List[int]) -> None:
         SENTENCE._replace(delays=delays).check()
 
 
-def test_record_survives_its_dictionary() -> None:
+def test_a_record_is_restored_from_its_dictionary() -> None:
     record = SENTENCE._replace(text="I have seen it", attention=[[0.5, 0.5]] * 7)
     assert Record.from_dict({**record.to_dict(), "DAL": 3.0}) == record
     assert set(SENTENCE.to_dict()) == {"id", "source", "hypothesis", "reference", "delays"}

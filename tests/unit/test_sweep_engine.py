@@ -178,7 +178,7 @@ def test_runs_that_wait_for_a_place_are_not_said_to_run_elsewhere(codes: Dict[st
     assert "2 of 3 done" in shown and not [part for part in shown if "another process" in part]
 
 
-def test_done_is_not_believed_without_settings(tmp_path: Path) -> None:
+def test_done_json_without_the_settings_is_ignored(tmp_path: Path) -> None:
     run = make_run(tmp_path, "soft")
     run.results.mkdir(parents=True)
     run.summary.touch()

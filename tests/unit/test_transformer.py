@@ -131,7 +131,7 @@ def test_the_encoder_steps_to_the_same_states_and_encodes_no_token_twice() -> No
 
 
 @torch.no_grad()
-def test_padding_on_either_side_is_no_padding() -> None:
+def test_padding_on_either_side_changes_nothing() -> None:
     model = tiny.transformer().double().eval()
     pairs = tiny.pairs(6, longest=7)
     left, right = (tiny.batch(pairs, left_pad_source=side)["net_input"] for side in (True, False))
