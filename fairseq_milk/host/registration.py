@@ -27,11 +27,8 @@ def register() -> None:
         speech.setLevel(before)
     from . import amp_optimizer, checkpoint_reading, checkpoint_writing, command_line, precision
 
-    amp_optimizer.install()
-    checkpoint_reading.install()
-    checkpoint_writing.install()
-    command_line.install()
-    precision.install()
+    for patch in (amp_optimizer, checkpoint_reading, checkpoint_writing, command_line, precision):
+        patch.install()
     package = __name__.partition(".")[0]
     for module in MODULES:
         importlib.import_module(f"{package}.{module}")

@@ -12,7 +12,7 @@ import hashlib
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any, Dict, List, Optional, Sequence
+from typing import Any, Dict, List, Mapping, Optional, Sequence
 
 from ..console.errors import UserError
 from ..console.files import digest, read_json
@@ -146,7 +146,7 @@ def training_part(settings: Any) -> Dict[str, Any]:
 
 def make_runs(spec: Spec, out: Path) -> List[Run]:
     """All runs of the file in its order, seed by seed."""
-    contents = Contents(spec.data)
+    files = _file_digests(spec.data)
     points = {point.key: point for point in spec.points}
     made: Dict[str, Run] = {}
 
@@ -160,8 +160,8 @@ def make_runs(spec: Spec, out: Path) -> List[Run]:
             generate=words(point.generate),
             checkpoint=spec.checkpoint,
             data=spec.data,
-            data_id=contents.digest(point.train.get("train-subset", "train"), point.train.get("valid-subset", "valid")),
-            test_id=contents.digest(point.generate.get("gen-subset", "test")),
+            data_id=_data_id(files, point.train.get("train-subset", "train"), point.train.get("valid-subset", "valid")),
+            test_id=_data_id(files, point.generate.get("gen-subset", "test")),
             out=out,
             before=run(*spec.start(point, seed)) if point.after or point.model else None,
             decodes_only=bool(point.model),
@@ -173,19 +173,18 @@ def make_runs(spec: Spec, out: Path) -> List[Run]:
     return [run(key, seed) for seed in spec.seeds for key, point in points.items() if seed in point.seeds]
 
 
-class Contents:
-    """Digests of the dictionaries and binaries in a data folder."""
+def _file_digests(data: Path) -> Dict[str, str]:
+    """The SHA-256 of each dictionary and binary in a data folder."""
+    files = sorted(path for pattern in ("dict.*.txt", "*.bin", "*.idx") for path in data.glob(pattern))
+    if not files:
+        raise UserError(f"there is no data set in {data}: run fairseq-preprocess --destdir {data} first")
+    return {path.name: _sha256(path) for path in files}
 
-    def __init__(self, data: Path) -> None:
-        files = sorted(path for pattern in ("dict.*.txt", "*.bin", "*.idx") for path in data.glob(pattern))
-        if not files:
-            raise UserError(f"there is no data set in {data}: run fairseq-preprocess --destdir {data} first")
-        self.files = {path.name: _sha256(path) for path in files}
 
-    def digest(self, *subsets: Value) -> str:
-        """Digest of the dictionaries and of data sets.  'train' includes train1, as in fairseq; 'a,b' names two."""
-        starts = ("dict.", *(name for subset in subsets for name in str(subset).split(",")))
-        return digest({name: found for name, found in self.files.items() if name.startswith(starts)})
+def _data_id(files: Mapping[str, str], *subsets: Value) -> str:
+    """Digest of the dictionaries and of data sets.  'train' includes train1, as in fairseq; 'a,b' names two."""
+    starts = ("dict.", *(name for subset in subsets for name in str(subset).split(",")))
+    return digest({name: found for name, found in files.items() if name.startswith(starts)})
 
 
 def _sha256(path: Path) -> str:

@@ -49,9 +49,7 @@ class LogReader:
 
 def parse(line: str) -> Optional[Status]:
     """The status of a line `... | train_inner | {...}`, None for other lines."""
-    figures = statistics(line, "train_inner")
-    if figures is None:
-        return None
+    figures = statistics(line, "train_inner") or {}
     try:
         update, epoch = int(figures["num_updates"]), float(figures["update"])
         loss, dal = float(figures["loss"]), float(figures.get("dal", "nan"))
