@@ -2,8 +2,6 @@
 
 from typing import Dict, List, NamedTuple, Optional
 
-import sacrebleu
-
 from ..console.errors import UserError
 from ..scoring.records import Record, find_markers
 from ..scoring.score import Score
@@ -65,14 +63,13 @@ def check_sentence(i: int, generation: Generation) -> None:
 
 
 def read_generation(label: str, score: Score) -> Generation:
-    """The sentences of a score; BLEU of each with sacreBLEU's default tokenizer and effective order."""
-    bleu, marker = sacrebleu.BLEU(effective_order=True), find_markers(score.records).source
+    """The sentences of a score, with BLEU and DAL of each."""
+    marker = find_markers(score.records).source
     hypotheses, references = score.texts
     sentences = {}
-    for n, (record, latency) in enumerate(zip(score.records, score.sentences)):
+    for n, (record, latency, bleu) in enumerate(zip(score.records, score.sentences, score.sentence_bleu())):
         reference = None if references is None else references[n]
-        quality = None if reference is None else bleu.sentence_score(hypotheses[n], [reference]).score
         lag = None if latency is None else latency.DAL
         source = join_words(record.source, marker)
-        sentences[record.id] = Sentence(record, source, hypotheses[n], reference, quality, lag)
+        sentences[record.id] = Sentence(record, source, hypotheses[n], reference, bleu, lag)
     return Generation(label, sentences)

@@ -11,8 +11,7 @@ from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
 from ..console.errors import UserError
 from ..console.files import read_json
 from ..scoring.collapse import collapse_of
-from ..scoring.generate_log import read_generate_log
-from ..scoring.score import Score, score_records
+from ..scoring.score import Score, score_file
 from ..scoring.table import Result, make_result, read_results
 from .paper_results import TEST_SETS
 from .points import Point, Range
@@ -65,17 +64,11 @@ class System(NamedTuple):
         return os.path.isfile(self.results[0].log) and math.isfinite(self.mean("dal"))
 
     def score(self) -> Score:
-        """The score of the first seed, which must have delays."""
-        score = score_log(self.results[0].log)
+        """The score of the first seed, which must have delays, with the settings of its row."""
+        score = score_file(self.results[0].log, self.results[0].metrics())
         if score.no_latency is not None:
             raise UserError(score.no_latency)
         return score
-
-
-def score_log(path: str) -> Score:
-    """The score of a generation: BLEU with sacreBLEU's defaults, latency in the paper's convention."""
-    log = read_generate_log(path)
-    return score_records(log.records, no_latency=log.no_latency)
 
 
 def read_systems(inputs: Sequence[str], subset: Optional[str] = None) -> List[System]:
@@ -113,7 +106,7 @@ def _read_logs(logs: Sequence[Tuple[str, str]]) -> List[Result]:
     results: List[Result] = []
     for (name, path), distinct in zip(logs, distinct_names([path for _, path in logs])):
         system, _, setting = name.partition(" ") if name else (distinct, "", "")
-        score, summary = score_log(path), read_json(Path(path).with_suffix(".json"))
+        score, summary = score_file(path), read_json(Path(path).with_suffix(".json"))
         attention = summary.get("attention") if isinstance(summary, dict) else None
         collapse = collapse_of(score.records, attention)
         results.append(make_result(score, system, setting, log=path, collapse=collapse))

@@ -21,11 +21,10 @@ from ..console.errors import UserError
 from ..console.tables import markdown_table
 from ..scoring.bootstrap import Interval
 from ..scoring.curves import Comparison, CurveDifference, compare, make_curve
-from ..scoring.generate_log import read_generate_log
 from ..scoring.records import check_same_sentences
-from ..scoring.score import QUALITIES, Metrics, Score, score_records
+from ..scoring.score import QUALITIES, Score, score_file
 from ..scoring.table import Result
-from ..scoring.texts import check_comparable, published_references
+from ..scoring.texts import check_comparable
 from .score import add_resampling, check_resampling
 
 MEAN = "mean over both"  # in the place of a setting
@@ -75,16 +74,10 @@ def choose(systems: Sequence[System], name: str) -> List[System]:
 def read(row: Result, path: Optional[Path]) -> Score:
     """The score of the generation of a row, counted as its signatures say.  path: of other references."""
     if not os.path.isfile(row.log):
-        raise UserError(f"the sentences of {_name(row)} are not here: there is no file {row.log!r}")
-    log = read_generate_log(row.log)
-    references = None if path is None else published_references(log.records, path)
-    try:
-        metrics = Metrics.from_signatures(row.bleu_signature, row.latency_signature)
-    except UserError as error:
-        raise UserError(f"{_name(row)}: {error}") from None
-    score = score_records(log.records, references, metrics, log.no_latency)
+        raise UserError(f"the sentences of {row.run} are not here: there is no file {row.log!r}")
+    score = score_file(row.log, row.metrics(), path)
     if score.no_latency is not None:
-        raise UserError(f"{_name(row)} has no latency: {score.no_latency}")
+        raise UserError(f"{row.run} has no latency: {score.no_latency}")
     return score
 
 
@@ -92,17 +85,13 @@ def check_comparable_rows(rows: Sequence[Result], scores: Sequence[Score]) -> Li
     """Warnings about the texts, each once; ValueError if a row cannot be compared with the first."""
     warnings = []
     for row, score in zip(rows, scores):
-        names = _name(rows[0]), _name(row)
+        names = rows[0].run, row.run
         check_same_sentences(scores[0].records, score.records, names)
         if scores[0].metrics != score.metrics:
             raise UserError(f"{names[0]} and {names[1]} were counted differently: their signatures differ")
         own = score.texts.warning()
         warnings += [own and f"{names[1]}: {own}", check_comparable(scores[0].texts, score.texts, names)]
     return [warning for warning in dict.fromkeys(warnings) if warning]
-
-
-def _name(row: Result) -> str:
-    return f"{row.name} (seed {row.seed})"
 
 
 # ---- what is printed ------------------------------------------------------------------------------------------------

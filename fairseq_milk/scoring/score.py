@@ -1,6 +1,6 @@
 """Scores a generation: BLEU, chrF and all latency metrics of its records, with intervals and signatures.
 
-    score = score_records(records)
+    score = score_file("generate-test.jsonl")  # or score_records(records)
     score.figure("BLEU"), score.interval("DAL"), score.signature("DAL")
 
 Latency is computed when the score is created; BLEU, chrF and the intervals when they are first used.
@@ -9,15 +9,17 @@ Latency is computed when the score is created; BLEU, chrF and the intervals when
 
 import math
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Dict, List, Optional, Sequence
 
 import sacrebleu
 
 from ..console.errors import UserError
 from .bootstrap import RESAMPLES, SEED, Interval, Sample, corpus_sample, interval, mean_sample
+from .generate_log import read_generate_log
 from .latency import PAPER, Convention, CorpusLatency, Latency, sentence_latency, summarise
 from .records import Record
-from .texts import Texts, texts_of
+from .texts import Texts, published_references, texts_of
 
 QUALITIES = ("BLEU", "chrF")
 MEASURES = (*QUALITIES, *Latency._fields)
@@ -44,10 +46,10 @@ class Metrics:
             raise UserError(f"'{bleu:.100}' names a tokeniser that this sacreBLEU does not have")
         return metrics
 
-    def metric(self, name: str) -> Any:
-        """A new sacreBLEU metric for 'BLEU' or 'chrF'."""
+    def metric(self, name: str, of_sentences: bool = False) -> Any:
+        """A new sacreBLEU metric for 'BLEU' or 'chrF'.  of_sentences: BLEU with the order of a short sentence."""
         if name == "BLEU":
-            return sacrebleu.BLEU(tokenize=self.tokenize, lowercase=self.lowercase)
+            return sacrebleu.BLEU(tokenize=self.tokenize, lowercase=self.lowercase, effective_order=of_sentences)
         return sacrebleu.CHRF(lowercase=self.lowercase)
 
 
@@ -102,6 +104,14 @@ class Score:
             return Interval(self.figure(name), math.nan, math.nan)
         return interval(sample, resamples, seed)._replace(score=self.figure(name))
 
+    def sentence_bleu(self) -> List[Optional[float]]:
+        """BLEU of each record with sacreBLEU's effective order; None without references."""
+        hypotheses, references = self.texts
+        if references is None:
+            return [None] * len(hypotheses)
+        bleu = self.metrics.metric("BLEU", of_sentences=True)
+        return [bleu.sentence_score(text, [reference]).score for text, reference in zip(hypotheses, references)]
+
     def signature(self, name: str) -> str:
         """The signature of a metric; empty if it is not available."""
         if self.sample(name) is None:
@@ -141,3 +151,13 @@ def score_records(
             raise ValueError(f"there are {len(records)} sentences, but {len(references)} references")
         texts = texts._replace(references=[references[n] for n in order])
     return Score(ordered, texts, metrics, no_latency)
+
+
+def score_file(path: str, metrics: Metrics = DEFAULTS, references: Optional[Path] = None) -> Score:
+    """The score of a log of fairseq-generate or of generate-<subset>.jsonl.
+
+    references: the published text of the test set, instead of the references of the records.
+    """
+    log = read_generate_log(path)
+    published = None if references is None else published_references(log.records, references)
+    return score_records(log.records, published, metrics, log.no_latency)

@@ -19,7 +19,7 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Sequence, Union, get_ty
 
 from ..console.errors import UserError, printable
 from ..console.files import refuse_endless, write_atomically
-from .score import Score
+from .score import Metrics, Score
 
 INTERVALS = {"bleu": "BLEU", "chrf": "chrF", "dal": "DAL", "al": "AL", "ap": "AP", "laal": "LAAL"}
 FIGURES = {**INTERVALS, "cw": "CW", "initial_delay": "initial"}  # column: metric of `Score`
@@ -72,9 +72,21 @@ class Result(NamedTuple):
         return f"{self.system} {self.setting}".strip()
 
     @property
+    def run(self) -> str:
+        """The name with the seed, for messages."""
+        return f"{self.name} (seed {self.seed})"
+
+    @property
     def subset(self) -> str:
         """fairseq's name of the decoded data set."""
         return Path(self.log).stem.replace("generate-", "", 1)
+
+    def metrics(self) -> Metrics:
+        """The settings of its score, read from its signatures.  UserError if they are damaged."""
+        try:
+            return Metrics.from_signatures(self.bleu_signature, self.latency_signature)
+        except UserError as error:
+            raise UserError(f"{self.run}: {error}") from None
 
     def figure(self, name: str) -> float:
         """The value of a column: bleu, dal, ..., or one of `further`; nan if there is none."""

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import List, NamedTuple, Optional, Sequence
 
+from ..console.errors import UserError
 from ..text.subwords import find_marker, join_words
 from .records import Record, find_markers
 
@@ -48,11 +49,11 @@ def read_references(path: Path) -> List[str]:
 
 
 def published_references(records: Sequence[Record], path: Path) -> List[str]:
-    """The line of the file for each record, selected by its id.  ValueError if there is no such line."""
+    """The line of the file for each record, selected by its id.  UserError if there is no such line."""
     lines = read_references(path)
     for record in records:
         if not 0 <= record.id < len(lines):
-            raise ValueError(f"{path} has no line {record.id + 1}: it is not the text of what was decoded")
+            raise UserError(f"{path} has no line {record.id + 1}: it is not the text of what was decoded")
     return [lines[record.id] for record in records]
 
 

@@ -3,14 +3,13 @@
 from pathlib import Path
 from typing import Any, List, Sequence
 
-from ..console.errors import RunError
+from ..console.errors import RunError, UserError
 from ..console.files import digest, read_json, write_atomically
 from ..console.locks import locked
 from ..scoring.collapse import collapse_of
-from ..scoring.generate_log import read_generate_log
-from ..scoring.score import Metrics, score_records
+from ..scoring.score import Metrics, score_file
 from ..scoring.table import Result, as_json, make_result, read_results, write_results
-from ..scoring.texts import published_references, read_references
+from ..scoring.texts import read_references
 from .runs import Run
 
 
@@ -59,13 +58,10 @@ def _scored(run: Run) -> Result:
 
 
 def _score(run: Run, summary: Any) -> Result:
-    records = read_generate_log(str(run.summary.with_suffix(".jsonl"))).records
     bleu, latency = (summary[name]["signature"] if summary[name] else "" for name in ("BLEU", "latency"))
-    references = None
-    if run.references is not None:
-        try:
-            references = published_references(records, run.references)
-        except ValueError as error:
-            raise RunError(f"{run.name}: {error}") from None
-    score = score_records(records, references, Metrics.from_signatures(bleu, latency))
-    return make_result(score, run.system, collapse=collapse_of(records, summary.get("attention")))
+    metrics = Metrics.from_signatures(bleu, latency)
+    try:
+        score = score_file(str(run.summary.with_suffix(".jsonl")), metrics, run.references)
+    except UserError as error:  # the references are those of other sentences
+        raise RunError(f"{run.name}: {error}") from None
+    return make_result(score, run.system, collapse=collapse_of(score.records, summary.get("attention")))

@@ -17,7 +17,7 @@ API: Tuple[Tuple[str, Tuple[str, ...]], ...] = (
     ),
     ("fairseq_milk.generation", ("load_model", "StreamingSession", "DecodingOptions")),
     ("fairseq_milk.scoring", ("Record", "Convention", "Latency", "corpus_latency", "sentence_latency")),
-    ("fairseq_milk.scoring.score", ("score_records", "Score", "Metrics")),
+    ("fairseq_milk.scoring.score", ("score_file", "score_records", "Score", "Metrics")),
     ("fairseq_milk.scoring.generate_log", ("read_generate_log", "GenerateLog")),
     ("fairseq_milk.scoring.table", ("read_results", "Result")),
     ("fairseq_milk.analysis.plane", ("quality_latency_plane",)),

@@ -1,17 +1,22 @@
 """`score_records`: equal to sacreBLEU and the latency functions for all callers; texts; collapsed schedules."""
 
+import json
 import math
 import random
+from pathlib import Path
 from typing import List
 
 import pytest
 import sacrebleu
 
+from fairseq_milk.analysis.sentences import read_generation
+from fairseq_milk.analysis.systems import read_systems
 from fairseq_milk.console.errors import UserError
 from fairseq_milk.scoring.collapse import HURRYING, WAITING, Reads, count_reads, reads_of
 from fairseq_milk.scoring.latency import PAPER, SIMULEVAL, Convention, Latency, corpus_latency
 from fairseq_milk.scoring.records import Record
-from fairseq_milk.scoring.score import MEASURES, Metrics, score_records
+from fairseq_milk.scoring.score import MEASURES, Metrics, score_file, score_records
+from fairseq_milk.scoring.table import make_result, write_results
 from fairseq_milk.scoring.texts import PLAIN, SUBWORDS, TOKENISED, Texts, check_comparable, form_of, texts_of
 
 WORDS = "ein Haus steht am Wald und fällt um".split()
@@ -79,6 +84,51 @@ def test_metrics_are_restored_from_their_signatures() -> None:
         score = score_records(records, metrics=metrics)
         assert Metrics.from_signatures(score.signature("BLEU"), score.signature("DAL")) == metrics
     assert Metrics.from_signatures("", "") == Metrics()
+
+
+OTHER = Metrics(Convention("word", False, "reference"), "char", lowercase=True)
+
+
+def write_capitals(path: Path) -> str:
+    """A generation in subwords whose references are in capitals."""
+    records = []
+    for record in generation(9):
+        subwords = [f"{word}@@" if n % 2 else word for n, word in enumerate(record.source)]
+        records.append(record._replace(source=subwords, reference=[word.upper() for word in record.source]))
+    path.write_text("".join(json.dumps(record.to_dict()) + "\n" for record in records), encoding="utf-8")
+    return str(path)
+
+
+@pytest.mark.parametrize("metrics", [Metrics(), OTHER], ids=["the defaults", "others"])
+def test_sentence_bleu_is_that_of_sacrebleu_with_the_settings_of_the_score(metrics: Metrics, tmp_path: Path) -> None:
+    score = score_file(write_capitals(tmp_path / "generate-test.jsonl"), metrics)
+    hypotheses, references = score.texts
+    assert references is not None
+    bleu = sacrebleu.BLEU(tokenize=metrics.tokenize, lowercase=metrics.lowercase, effective_order=True)
+    expected = [bleu.sentence_score(*pair).score for pair in zip(hypotheses, ([text] for text in references))]
+    assert score.sentence_bleu() == expected
+    shown = read_generation("milk", score).sentences.values()
+    assert [sentence.bleu for sentence in shown] == expected and (max(expected) > 0) == metrics.lowercase
+    assert score_records([r._replace(reference=None) for r in score.records]).sentence_bleu() == [None] * 9
+
+
+def test_sentences_of_a_table_are_scored_as_its_signatures_say(tmp_path: Path) -> None:
+    log = write_capitals(tmp_path / "generate-test.jsonl")
+    score = score_file(log, OTHER)
+    write_results([make_result(score, "milk", log=log)], tmp_path)
+    (system,) = read_systems([str(tmp_path / "results.csv")])
+    assert system.score().metrics == OTHER and system.score().sentences == score.sentences
+    assert system.score().sentences != score_file(log).sentences
+    assert system.mean("dal") == system.score().figure("DAL") != score_file(log).figure("DAL")
+
+
+def test_a_file_is_scored_against_published_references(tmp_path: Path) -> None:
+    log, published = write_capitals(tmp_path / "generate-test.jsonl"), tmp_path / "published"
+    published.write_text("".join(text + "\n" for text in score_file(log).texts.hypotheses), encoding="utf-8")
+    assert score_file(log, references=published).figure("BLEU") == pytest.approx(100)
+    published.write_text("one line\n", encoding="utf-8")
+    with pytest.raises(UserError, match="published has no line 2: it is not the text of what was decoded"):
+        score_file(log, references=published)
 
 
 @pytest.mark.parametrize("bleu", ["x", "tok:13a", "tok:13a|case", "tok:../13a|case:lc"])

@@ -198,7 +198,7 @@ def test_a_score_is_kept_until_the_references_change(run: Run, tmp_path: Path, m
     references.write_text("w0 w1 w2 w3 w4 w5\n" * 4)
     right = dataclasses.replace(run, references=references)
     assert math.isnan(result_of(run).bleu) and result_of(right).bleu == pytest.approx(100)
-    monkeypatch.setattr(score, "score_records", None)
+    monkeypatch.setattr(score, "score_file", None)
     assert result_of(right).chrf == pytest.approx(100), "kept"
     monkeypatch.undo()
     references.write_text("w0 w1 w2 w3 w4 other\n" * 4)
