@@ -7,6 +7,8 @@ from ..checks.streaming import decoded, streamed
 from ..checks.subject import spread
 from ..generation.schedule import DecodingOptions
 from ..generation.session import StreamingSession
+from ..scoring.records import Record
+from ..scoring.score import score_records
 from ..text.subwords import find_marker, join_words
 from .translator import Translator
 
@@ -63,6 +65,5 @@ def _text(task: Any, tokens: Sequence[int]) -> str:
 
 
 def _bleu(texts: Sequence[str], references: Sequence[str]) -> float:
-    import sacrebleu
-
-    return float(sacrebleu.corpus_bleu(list(texts), [list(references)]).score)
+    records = [Record(n, [], [], [], text=text) for n, text in enumerate(texts)]
+    return score_records(records, references, no_latency="the delays are compared one by one").figure("BLEU")
