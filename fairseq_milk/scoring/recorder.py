@@ -38,6 +38,11 @@ class Recorder:
         """Offer this recorder to the scorer that is built next."""
         Recorder._offered = self
 
+    def withdraw(self) -> None:
+        """Withdraw the offer at the end of the generation, in case that its scorer was not ours."""
+        if Recorder._offered is self:
+            Recorder._offered = None
+
     @classmethod
     def taken_by_scorer(cls, metrics: Metrics) -> "Recorder":
         """The offered recorder, or a new one if the generation belongs to a task of fairseq."""

@@ -35,7 +35,7 @@ class Recording:
     def begin(self, attention: Any, args: Any) -> None:
         """Called when the generator has been built; removes the results of an earlier generation.
 
-        What every sentence needs of fairseq's configuration is read here, once: a look-up takes long.
+        Reads the options that every sentence needs once, because look-ups in the configuration are slow.
         """
         self.post_process, self.attention = self.cfg.post_process, self.cfg.write_attention
         names = [knob.name for knob in fields(DecodingKnobs) if not knob.name.startswith("_")]
@@ -58,6 +58,7 @@ class Recording:
 
         Our scorer prints the score itself, to the file of --results-path if there is one, but only with references.
         """
+        self.recorder.withdraw()
         if not self.recorder.records:
             return
         score, subset = self.recorder.score(), self.cfg.gen_subset
@@ -109,6 +110,8 @@ class Ending(CountingIterator):
         self.ended = ended
 
     def __next__(self) -> Any:
-        if not self.has_next():
+        try:
+            return super().__next__()
+        except StopIteration:
             self.ended()
-        return super().__next__()
+            raise

@@ -4,8 +4,10 @@ import math
 import subprocess
 import sys
 from argparse import Namespace
+from dataclasses import fields
 from fractions import Fraction
 from pathlib import Path
+from types import SimpleNamespace
 from typing import List, Sequence
 
 import pytest
@@ -314,3 +316,19 @@ def test_two_generations_in_one_process_do_not_mix() -> None:
     assert "no latency" in second.result_string(), "a generation of another task"
     second.recorder.add(PIECES)
     assert (first.recorder.records, second.recorder.records) == ([SENTENCE], [PIECES])
+
+
+def test_records_that_no_scorer_took_are_not_those_of_the_next_generation() -> None:
+    """As with --scoring bleu, and then --scoring simultaneous with a task of fairseq in the same process."""
+    from fairseq_milk.generation import DecodingKnobs
+    from fairseq_milk.tasks.recording import LIMITS, Ending, Recording
+
+    knobs = dict.fromkeys([*(knob.name for knob in fields(DecodingKnobs)), "decode_precision", "post_process", "path"])
+    cfg = SimpleNamespace(**knobs, write_attention=False, gen_subset="test", results_path=None)
+    recording = Recording(cfg, None, None)
+    recording.begin(None, SimpleNamespace(**dict.fromkeys(LIMITS)))
+    recording.recorder.add(SENTENCE)
+    assert list(Ending(["a batch", "another"], recording.end)) == ["a batch", "another"]
+    later = build_scorer()
+    later.add_string("a", "a")
+    assert later.recorder is not recording.recorder and "no latency" in later.result_string()
