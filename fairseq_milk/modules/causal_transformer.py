@@ -105,12 +105,12 @@ class CausalLayer(nn.Module):
         self.self_norm = nn.LayerNorm(dim)
         self.attention = attention
         asks = attention is not None and bool(attention.energies())
-        self.norm = nn.LayerNorm(dim) if asks else nn.Identity()  # of what it asks of the source
+        self.norm = nn.LayerNorm(dim) if asks else nn.Identity()  # norm before the cross-attention
         self.feed_forward = FeedForward(dim, hidden, dropout, products)
         self.feed_norm = nn.LayerNorm(dim)
 
     def upgrade_state_dict_named(self, state_dict: Dict[str, Tensor], name: str) -> None:
-        """Adapt the checkpoint of another mechanism, as the attention does: there may be no norm, or one too many."""
+        """Adapt the checkpoint of another mechanism: it may lack this norm, or have one that is not used."""
         keys = {key for key in state_dict if key.startswith(f"{name}.norm.")}
         own = self.norm.state_dict(prefix=f"{name}.norm.")
         if not own or not keys:

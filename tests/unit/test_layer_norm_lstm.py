@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.autograd import gradcheck
 
-from fairseq_milk.modules import LayerNormLSTM, LSTMState, layer_norm_lstm
+from fairseq_milk.modules import LayerNormLSTM, LSTMState, lstm_functions
 from tests.support.torch_features import FLOAT16, needs_float16
 
 B, T, D, H = 3, 5, 4, 6
@@ -184,13 +184,13 @@ def test_a_second_backward_gives_the_same_gradient() -> None:
 def test_without_grad_the_values_are_the_same_and_nothing_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     c = case()
     padding = random_padding()
-    truth, traces, original = run(c, padding), [], layer_norm_lstm._run
+    truth, traces, original = run(c, padding), [], lstm_functions.run
 
     def spy(*args: Any) -> Any:
         traces.append(original(*args))
         return traces[-1]
 
-    monkeypatch.setattr(layer_norm_lstm, "_run", spy)
+    monkeypatch.setattr(lstm_functions, "run", spy)
     with torch.no_grad():
         plain = run(c, padding)
     assert not traces[0].steps and len(traces[0].cs) == 1
