@@ -57,9 +57,9 @@ class DotProductEnergy(HeadProjections, Energy):
 class MonotonicDotProductEnergy(DotProductEnergy):
     """e_hj = g_h (W_q s)_h . (W_s h_j)_h / sqrt(d) + r_h.
 
-    g starts at 1 / sqrt(d), so that at first the head neither stops nor waits for what it reads: a head that decides
-    before the rest of the model can translate settles where a guess is good enough.  g and r are stored divided by
-    `pace`, and the projections by `projection_pace`, as in `MonotonicEnergy`.
+    g starts small, at 1 / sqrt(d), so that stopping hardly depends on the source at first; a head that becomes decisive
+    too soon learns to stop too early.  g and r are stored divided by `pace`, and the projections by `projection_pace`,
+    as in `MonotonicEnergy`.
     """
 
     def __init__(self, options: AttentionOptions, heads: int) -> None:
@@ -80,7 +80,7 @@ class MonotonicDotProductEnergy(DotProductEnergy):
 
 
 class Values(HeadProjections):
-    """What each of H heads looks at, W_v h, and what becomes of what they have seen, W_o c."""
+    """Value and output projections of H heads: W_v h and W_o c."""
 
     def __init__(self, options: AttentionOptions, heads: int) -> None:
         super().__init__(options, heads)

@@ -18,6 +18,7 @@ from .options import AttentionOptions
 
 class Lookback(ABC):
     soft = True  # whether it has an energy u
+    looks_at_everything = True  # whether it sees all that was read, and so can translate from the end of the source
     reach: Optional[int] = None  # tokens that it sees, up to the one on which the head stopped; None: all
 
     def __init__(self, options: AttentionOptions) -> None:
@@ -35,7 +36,7 @@ class Lookback(ABC):
 class Here(Lookback):
     """Only the token on which the head stopped: beta_i = alpha_i   (Raffel et al. 2017)."""
 
-    soft = False
+    soft = looks_at_everything = False
     reach = 1
 
     def expected(self, alpha: Tensor, u: Optional[Tensor], memory: Memory) -> Tensor:
@@ -50,6 +51,8 @@ class Window(Lookback):
 
     (Chiu and Raffel 2018).
     """
+
+    looks_at_everything = False
 
     def __init__(self, options: AttentionOptions) -> None:
         super().__init__(options)

@@ -28,19 +28,26 @@ class AttentionState(NamedTuple):
 
 
 class Stop(nn.Module, ABC):
-    """Base class, with the properties that other code may ask for."""
+    """Base class, with the properties that other code uses."""
 
     learned = False  # whether it has an energy e and learns when to stop
     streaming = True  # whether it may stop before the source has ended
     knobs: Tuple[str, ...] = ()  # names of the attributes that may be changed for decoding
+    k: Optional[int] = None  # of wait-k, with its emission rate: an exported model counts by itself
+    rate = 1.0
 
     @property
-    def asked(self) -> bool:
-        """Whether it is learned and decides already, see `set_thresholds`."""
+    def exportable(self) -> bool:
+        """Whether an exported model can decide: it reads everything, counts, or compares e with a threshold."""
+        return not self.streaming or self.k is not None or "threshold" in self.knobs
+
+    @property
+    def active(self) -> bool:
+        """Whether it is learned and no longer inactive, see `set_thresholds`."""
         return self.learned
 
     def set_thresholds(self, head_after: int, noise_ramp: int) -> None:
-        """Set the updates before a learned stop decides, and those over which its noise then grows."""
+        """Set the updates before a learned stop is active, and those over which its noise then grows."""
 
     def seen(self, memory: Memory, i: int, steps: Optional[int]) -> Optional[Memory]:
         """The source up to the stop of target token i, or of `steps` tokens from i on, if the stop is fixed.
@@ -96,6 +103,7 @@ class WaitK(FixedStop):
     """t_i = min(k + floor((i-1) / r), |x|)   (Ma et al. 2018).  k may be changed for decoding."""
 
     knobs = ("k",)
+    k: int
 
     def __init__(self, options: AttentionOptions) -> None:
         super().__init__(options)
@@ -113,7 +121,7 @@ class Bernoulli(Stop):
 
     n is the standard deviation of the noise, which drives p towards 0 and 1 so that the expected schedule resembles
     the hard one.  It may grow to its value over the first `noise_ramp` updates: with little noise the head can move,
-    with much noise it becomes decisive.  For the first `head_after` updates it is not asked: the whole source is read,
+    with much noise it becomes decisive.  For the first `head_after` updates it is inactive: the whole source is read,
     and its parameters get no gradient.
     """
 
@@ -139,7 +147,7 @@ class Bernoulli(Stop):
         self.noise = self.final_noise * min(1.0, (since + 1) / (self.noise_ramp + 1))
 
     @property
-    def asked(self) -> bool:
+    def active(self) -> bool:
         return self.num_updates >= self.head_after
 
     def expected(self, e: Tensor, memory: Memory, state: AttentionState, hard: bool) -> Tensor:
@@ -147,7 +155,7 @@ class Bernoulli(Stop):
         if hard:
             stops = self._decides(e + spread(memory.ending, e))  # every head stops at the last token
             return expected_alignment(torch.where(stops, math.inf, -math.inf).to(e), state.alpha, None, False)
-        if self.training and not self.asked:
+        if self.training and not self.active:
             return spread(memory.last, e) + 0.0 * e  # gradients of zero, which ranks can exchange
         if self.training and self.noise > 0:
             e = torch.add(e, torch.randn_like(e), alpha=self.noise)

@@ -145,7 +145,7 @@ class LatencyAugmentedCriterion(LabelSmoothedCrossEntropyCriterion):
             sample_size=sample_size,
             latency_weight=lam * target.size(0),
             training=int(model.training),
-            learned=int(learned and model.decoder.attention.stop.asked),
+            learned=int(learned and model.decoder.attention.stop.active),
         )
         if self.report_accuracy:
             counted = target[:, self.ignore_prefix_size :].ne(self.padding_idx)

@@ -11,6 +11,7 @@ from ..attention import SimultaneousAttention
 from ..console.errors import UserError
 from ..console.files import require_text
 from ..host.registration import register
+from ..models.base import SimultaneousModel
 from ..text.encoders import Encoder, SentencePiece, SubwordNmt, Tokenizer
 from ..text.subwords import BPE, SENTENCEPIECE, find_marker
 from ..text.words import SourceWords, TargetText
@@ -38,8 +39,7 @@ def load_with_configuration(checkpoint: str, data: str) -> Tuple[Any, Any, Any]:
 
 def attention_of(model: Any) -> Optional[SimultaneousAttention]:
     """The attention of a model; None if it is not a model of this plugin."""
-    attention = getattr(getattr(model, "decoder", None), "attention", None)
-    return attention if isinstance(attention, SimultaneousAttention) else None
+    return model.decoder.attentions[0] if isinstance(model, SimultaneousModel) else None
 
 
 def load_words(

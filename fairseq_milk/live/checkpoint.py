@@ -23,7 +23,7 @@ class CheckpointModel:
         self.model, self.description = model, description
         attention = model.decoder.attention
         self.mechanism = name_of(attention) or "unnamed"
-        self.knobs: Dict[str, Knob] = knobs_of(attention.learned, getattr(attention.stop, "k", None))
+        self.knobs: Dict[str, Knob] = knobs_of(attention.learned, attention.stop.k)
         self.lock = threading.Lock()
 
     def begin(self, settings: Settings) -> "CheckpointSession":

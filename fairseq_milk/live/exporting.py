@@ -11,7 +11,6 @@ from fairseq import checkpoint_utils
 from omegaconf import OmegaConf
 
 from ..attention import name_of
-from ..attention.lookbacks import Everything, Here, Window
 from ..console.errors import UserError
 from ..console.version_info import source_version
 from ..generation.loading import load_model, subword_files
@@ -62,6 +61,10 @@ def check_model(model: Any, checkpoint: str) -> None:
         raise UserError(f"{checkpoint} cannot be exported: its encoder is bidirectional and needs the whole source")
     if name_of(model.decoder.attention) is None:
         raise UserError(f"{checkpoint} cannot be exported: its attention has no name")
+    stop = model.decoder.attention.stop
+    if not stop.exportable:
+        schedule = type(stop).__name__
+        raise UserError(f"{checkpoint} cannot be exported: an exported model has no rule for the schedule {schedule}")
 
 
 def write_folder(
@@ -87,19 +90,17 @@ def write_folder(
 
 def describe_model(model: Any, task: Any, text: TextOptions, int8: bool, training: Dict[str, Any]) -> files.Manifest:
     attention = model.decoder.attention
-    stop, lookback = attention.stop, attention.lookback
     languages = Languages(task.cfg.source_lang, task.cfg.target_lang)
-    sees = {Everything: None, Here: 1, Window: getattr(lookback, "size", None)}[type(lookback)]
     moses = {"no_dash_splits": text.moses_no_dash_splits, "no_escape": text.moses_no_escape}
     layers = {"encoder_layers": len(model.encoder.layers), "decoder_layers": len(model.decoder.layers)}
     parameters = sum(parameter.numel() for parameter in model.parameters())
     packages = ("torch", "onnx", "onnxscript", "onnxruntime", "numpy")
     return files.Manifest(
         mechanism=str(name_of(attention)),
-        learned=stop.learned,
-        k=getattr(stop, "k", None),
-        rate=getattr(stop, "rate", 1.0),
-        lookback=sees,
+        learned=attention.learned,
+        k=attention.stop.k,
+        rate=attention.stop.rate,
+        lookback=attention.lookback.reach,
         source_language=languages.source,
         target_language=languages.target,
         description=describe(model, languages) + (", int8" if int8 else ""),

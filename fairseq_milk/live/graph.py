@@ -23,6 +23,11 @@ class Graph(NamedTuple):
     outputs: List[str]
 
 
+def all_of(rows: Tensor) -> Tensor:
+    """n, the length of a memory that has all rows, in operators that `graph_check` allows.  (..., n, D) -> (...)."""
+    return 0 * rows[..., 0, 0].long() + rows.size(-2)
+
+
 def initial_state(steps: Dict[str, Graph]) -> Dict[str, List[int]]:
     """The tensors that are zero before anything was read or written, with their shapes for one sentence."""
     made = {name for graph in steps.values() for name in graph.outputs}

@@ -80,7 +80,7 @@ def settings(knobs: Mapping[str, Knob], changes: Mapping[str, Any]) -> Settings:
 # ---- on the command line, under the names that fairseq-generate has --------------------------------------------------
 
 OPTIONS = {"threshold": "--head-threshold", "k": "--decode-k", "max_writes": "--max-consecutive-writes"}
-MODELS = {"threshold": "a learned head: monotonic, mocha and milk", "k": "wait-k (--attention waitk)"}
+MODELS = {"threshold": "a learned head", "k": "the schedule wait-k"}
 
 
 def add_knob_arguments(parser: ArgumentParser) -> None:

@@ -24,7 +24,6 @@ SOURCE, TARGET = "source.json", "target.json"  # the dictionaries
 CODES, PIECES = "bpe.codes", "sentencepiece.model"
 REQUIRED = (*(f"{name}.onnx" for name in GRAPHS), SOURCE, TARGET)
 OPTIONAL = (CODES, PIECES)
-MECHANISMS = ("soft", "waitk", "monotonic", "mocha", "milk")
 LARGEST_MANIFEST, LARGEST_FILE = 1 << 20, 1 << 33  # bytes
 LARGEST_STATE = 1 << 24  # numbers in one tensor
 
@@ -33,7 +32,7 @@ LARGEST_STATE = 1 << 24  # numbers in one tensor
 class Manifest:
     """The fields of `model.json`."""
 
-    mechanism: str
+    mechanism: str  # its name, only to be shown
     learned: bool  # whether the head is learned
     k: Optional[int]  # of wait-k
     rate: float  # emission rate of wait-k
@@ -102,8 +101,6 @@ def read_manifest(folder: Path) -> Manifest:
 
 def check(manifest: Manifest) -> None:
     """Raise a ValueError, TypeError or KeyError unless every field has the right type and range."""
-    if manifest.mechanism not in MECHANISMS:
-        raise ValueError(f"mechanism {manifest.mechanism!r}")
     if not isinstance(manifest.learned, bool):
         raise ValueError(f"learned {manifest.learned!r}")
     for name in ("k", "lookback"):
@@ -114,7 +111,7 @@ def check(manifest: Manifest) -> None:
         raise ValueError(f"schedules {manifest.schedules!r}")
     if not isinstance(manifest.rate, (int, float)) or not 1e-9 <= Fraction(str(manifest.rate)) < 2**31:
         raise ValueError(f"rate {manifest.rate!r}")
-    for name in ("source_language", "target_language", "description"):
+    for name in ("mechanism", "source_language", "target_language", "description"):
         text = getattr(manifest, name)
         if not isinstance(text, str) or not text.isprintable() or len(text) > 1000:
             raise ValueError(f"{name} {text!r:.100}")

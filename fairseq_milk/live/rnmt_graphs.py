@@ -14,9 +14,10 @@ from typing import Any, Dict, List, Sequence, Tuple
 import torch
 from torch import Tensor, nn
 
+from ..attention import Memory, context
 from ..models.decoder import DecoderState
 from ..modules import LSTMState
-from .graph import HEAD, SOFT, Graph
+from .graph import HEAD, SOFT, Graph, all_of
 
 
 class Step(nn.Module):
@@ -48,16 +49,19 @@ class QueryStep(Step):
 
 class WriteStep(Step):
     def forward(self, memory: Tensor, s: List[Tensor], soft: List[Tensor], upper: List[Tensor]) -> Tuple[Tensor, ...]:
-        c = self.look_back(memory, *soft) if soft else memory[:, -1]
+        c = self.look_back(memory, *soft)
         (bottom,) = unpack(s)
         features, after = self.decoder.write(bottom, c, DecoderState([bottom, *unpack(upper)], c))
         return (self.decoder.output(features).log_softmax(-1), c, *pack(after.layers[1:]))
 
-    def look_back(self, memory: Tensor, keys: Tensor, query: Tensor, mask: Tensor) -> Tensor:
-        """The context of a softmax over all given tokens.  (B, J, D), (B, J, A), (B, A), (B, J) -> (B, D)."""
-        energy = self.attention.soft_energy
-        u: Tensor = energy(keys, query, energy.weights(keys)) + mask
-        return torch.matmul(u.softmax(-1).unsqueeze(1), memory).squeeze(1)
+    def look_back(self, memory: Tensor, *soft: Tensor) -> Tensor:
+        """The context of what is given.  (B, J, D) -> (B, D); soft: (B, J, A), (B, A), (B, J), keys, query and mask."""
+        u = None
+        if soft:
+            keys, query, mask = soft
+            u = self.attention.soft_energy(keys, query, self.attention.soft_energy.weights(keys)) + mask
+        seen = Memory(memory, {}, all_of(memory), {}, exact=True)
+        return context(self.attention.lookback.certain(u, seen), seen)
 
 
 def graphs(model: Any) -> Dict[str, Graph]:

@@ -3,7 +3,8 @@
 With one schedule:
 
     read     one source token in: its keys and values, and the energy of the query under way at it
-    query    one target token in: the decoder up to the question that decides, and its energy at the last token read
+    query    one target token in: the decoder up to the query of the deciding attention, with its energy at the last
+             token read
     write    the attention over the tokens that it is given, the layers above and the log-probabilities of y_i
 
 With a schedule for each head, a layer cannot go on before its heads have stopped:
@@ -24,7 +25,7 @@ from torch import Tensor, nn
 from ..attention import Memory, SimultaneousAttention
 from ..functional.heads import join_heads, split_heads
 from ..modules.causal_transformer import CausalLayer, KeysValues, sinusoids
-from .graph import HEAD, Graph
+from .graph import HEAD, SOFT, Graph, all_of
 from .manifest import collected
 
 
@@ -137,15 +138,11 @@ class OutputStep(Step):
 
 
 def look_back(attention: SimultaneousAttention, s: Tensor, values: Tensor, *keys: Tensor) -> Tensor:
-    """The context of a softmax over all that is given, or of the last of it.  (B, D), (B, J, D) -> (B, D)."""
+    """The context of what is given.  s: (B, D), values and keys: (B, J, D) -> (B, D)."""
     assert attention.values is not None
-    heads = attention.values.heads
-    if not keys:
-        return attention.values.join(split_heads(values[:, -1], heads))
-    energy = attention.soft_energy
-    u: Tensor = energy(split_heads(keys[0], heads), energy.query(s), None)
-    c = torch.matmul(u.softmax(-1).unsqueeze(-2), split_heads(values, heads)).squeeze(-2)
-    return attention.values.join(c)
+    h, *projected = (split_heads(x, attention.values.heads) for x in (values, *keys))
+    queries = {SOFT: attention.soft_energy.query(s)} if keys else {}
+    return attention.attend(queries, Memory(h, dict(zip([SOFT], projected)), all_of(h), {SOFT: None}, exact=True)).c
 
 
 def first_stop(stops: Tensor, position: Tensor) -> Tensor:
@@ -176,8 +173,7 @@ def remembered(attention: SimultaneousAttention, rows: Sequence[Tensor]) -> Memo
     """All source tokens that were read, of which an attention has these rows.  (B, J, D) each."""
     assert attention.values is not None
     values, *keys = (split_heads(x, attention.values.heads) for x in rows[: len(memory_names(attention))])
-    lengths = torch.zeros_like(rows[0][:, 0, 0], dtype=torch.long) + rows[0].size(1)
-    return attention.packed(values, dict(zip(attention.energies(), keys)), lengths)
+    return attention.packed(values, dict(zip(attention.energies(), keys)), all_of(rows[0]))
 
 
 def added(kept: Sequence[KeysValues]) -> List[Tensor]:

@@ -16,7 +16,7 @@ class Languages(NamedTuple):
 class Model(Protocol):
     """The interface of a model: a checkpoint in torch, or an exported folder."""
 
-    mechanism: str  # soft, waitk, monotonic, mocha or milk
+    mechanism: str  # its name, such as milk
     description: str  # one line
     knobs: Dict[str, Knob]
 

@@ -1,4 +1,7 @@
-"""The options of the models.  Those of `milk_rnmt` are the paper's by default; the README lists what it leaves open."""
+"""The options of the models.
+
+Those of `milk_rnmt` are the paper's by default; docs/explanation/differences.md lists what the paper leaves open.
+"""
 
 from dataclasses import dataclass, field, fields
 from typing import Any, Dict, Optional, Tuple, Type, TypeVar
@@ -7,7 +10,7 @@ import torch
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from fairseq.dataclass.utils import merge_with_parent
 
-from ..attention import ATTENTIONS, AttentionOptions, Everything
+from ..attention import ATTENTIONS, AttentionOptions
 from ..console.errors import UserError, check_numbers, require
 from ..functional.product import ProductPrecision
 from ..host.training_length import check_threshold
@@ -15,7 +18,7 @@ from ..host.training_length import check_threshold
 DEEPEST, WIDEST = 1000, 2**16  # largest numbers of layers and units
 FLOAT32 = "float32"
 PRODUCT_PRECISIONS = {FLOAT32: None, "bf16": torch.bfloat16}
-# of the head in the small models: r and g then travel as far as in the paper's training, whose learning rates sum to 50
+# head_pace of the small models: r and g can change as much as in the paper's training (learning rates sum to 50)
 SHORT_TRAINING_PACE = 20.0
 WAITING, STOPPING = -8.0, -1.0  # r at the start
 SLOWEST = 1e-9  # a smaller rate would be 0 in float32
@@ -44,8 +47,8 @@ class SimultaneousConfig(FairseqDataclass):
     head_after: float = field(
         default=0.3,
         metadata={
-            "help": "updates before the head of milk decides, or below 1 a share of the training; until then the whole "
-            "source is read, as by soft attention"
+            "help": "number of updates before the head of milk is active; below 1, a share of the training. Until then "
+            "the whole source is read"
         },
     )
     noise_ramp: float = field(
@@ -73,7 +76,7 @@ class SimultaneousConfig(FairseqDataclass):
         default=1.0,
         metadata={
             "help": "how much faster than the other parameters the projections of the head learn; stored as those of "
-            "--head-pace. 8 makes the head of a short training decide"
+            "--head-pace. 8 lets the head become decisive in a short training"
         },
     )
     unpreserved_mass: bool = field(
@@ -109,7 +112,7 @@ class SimultaneousConfig(FairseqDataclass):
     @property
     def looks_at_everything(self) -> bool:
         """Whether the attention can translate from the end of the source."""
-        return ATTENTIONS[self.attention][1] is Everything
+        return ATTENTIONS[self.attention][1].looks_at_everything
 
     @property
     def initial_bias(self) -> float:
@@ -188,7 +191,7 @@ class MilkRNMTConfig(SimultaneousConfig):
         require(0 <= self.dropout < 1, "dropout", self.dropout, "must be at least 0 and below 1")
         require(0 <= self.cell_clip < float("inf"), "cell_clip", self.cell_clip, "must be 0 or a positive number")
         super().check()
-        if self.encoder_bidirectional and self.attention != "soft":
+        if self.encoder_bidirectional and ATTENTIONS[self.attention][0].streaming:
             raise UserError(
                 f"--encoder-bidirectional reads the whole source before the first word is written, so it goes with "
                 f"--attention soft only, not with --attention {self.attention}"

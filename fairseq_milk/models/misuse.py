@@ -5,13 +5,15 @@ from typing import Any, Mapping
 
 from torch import Tensor, nn
 
+from ..attention import ATTENTIONS
+
 logger = logging.getLogger(__name__)
 EMBEDDINGS = ("encoder.embedding.weight", "decoder.embedding.weight")
 
 
 def warn_of_other_task(task: Any, attention: str) -> None:
     """Warn if a task of fairseq is used, which neither reports latency nor decodes with the schedule."""
-    if type(task).__module__.startswith("fairseq.") and attention != "soft":
+    if type(task).__module__.startswith("fairseq.") and ATTENTIONS[attention][0].streaming:
         logger.warning(
             f"--attention {attention} without --task simultaneous_translation: fairseq's own tasks decode with the "
             "whole source, whatever schedule is learned, and report no latency"

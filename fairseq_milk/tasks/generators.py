@@ -8,7 +8,6 @@ from omegaconf import open_dict
 from ..console.errors import UserError, require
 from ..generation import AlignedBeamSearch, DecodingOptions, SimultaneousGenerator, attention_of
 from ..generation.knobs import configure_head, decoding_options
-from ..models.base import SimultaneousModel
 from ..models.config import FLOAT32, PRODUCT_PRECISIONS
 
 OFFLINE_BEAM = 5  # fairseq's default; simultaneous models are greedy
@@ -22,7 +21,7 @@ def in_training(args: Any) -> bool:
 
 
 def choose_generator(models: List[Any], args: Any, cfg: Any, dictionary: Any) -> Optional[SimultaneousGenerator]:
-    """Our generator if decoding is greedy; None if it is for fairseq's beam search, which needs an offline model.
+    """Our generator for greedy decoding; None if fairseq's beam search decodes, which needs an offline model.
 
     args: the options of the generation.  cfg: the options of the task.
     """
@@ -57,7 +56,7 @@ def configure_precision(models: List[Any], precision: str) -> None:
         precision in PRODUCT_PRECISIONS, "decode_precision", precision, "must be " + " or ".join(PRODUCT_PRECISIONS)
     )
     for model in models:
-        if isinstance(model, SimultaneousModel):
+        if attention_of(model) is not None:
             model.decode_in(precision)
         elif precision != FLOAT32:
             raise UserError(f"--decode-precision {precision} is for models of fairseq_milk")

@@ -10,6 +10,7 @@ from typing import Any, Dict, List, Optional
 
 import torch
 from fairseq.dataclass.utils import gen_parser_from_dataclass
+from fairseq.sequence_scorer import SequenceScorer
 from fairseq.tasks import register_task
 from fairseq.tasks.translation import TranslationConfig
 from omegaconf import II
@@ -118,7 +119,7 @@ class SimultaneousTranslationTask(CheckedTranslationTask):
     ) -> Any:
         """End a training that has already reached --max-update; fairseq would make one more update."""
         if 0 < self.cfg.max_update <= update_num:
-            logger.info(f"the training has ended before: {update_num} updates, --max-update {self.cfg.max_update}")
+            logger.info(f"nothing to train: {update_num} updates are done and --max-update is {self.cfg.max_update}")
             raise SystemExit(0)
         if not self.length_told:
             self._tell_length(model, criterion, update_num)
@@ -200,7 +201,7 @@ class SimultaneousTranslationTask(CheckedTranslationTask):
     ) -> List[List[Dict[str, Any]]]:
         """Decode a batch, add the delays to each hypothesis, and record it in a generation."""
         hypos: List[List[Dict[str, Any]]] = super().inference_step(generator, models, sample, *args, **kwargs)
-        if not hasattr(generator, "recording"):  # it only scores references
+        if isinstance(generator, SequenceScorer):  # nothing is decoded
             return hypos
         src_tokens = sample["net_input"]["src_tokens"]
         for row, nbest in enumerate(hypos):

@@ -16,6 +16,7 @@ from fairseq_milk.criterions import LatencyAugmentedCriterion
 from fairseq_milk.models.config import MilkRNMTConfig, MilkTransformerConfig
 from fairseq_milk.models.milk_rnmt import MilkRNMT
 from fairseq_milk.models.milk_transformer import MilkTransformer
+from tests.support.sixth_mechanism import mechanism
 
 fairseq_milk.register()  # another test may have imported it before fairseq
 
@@ -83,10 +84,11 @@ class Kind(NamedTuple):
     decides: int = 1  # its first layer that looks at the source
 
     def build(self, **changes: Any) -> Any:
-        if not self.heads:
-            return model(attention=self.attention, **changes)
-        heads = dict(attention_heads=self.heads, schedule_heads=self.schedules, schedule_layer=self.decides)
-        return transformer(attention=self.attention, **heads, **changes)
+        with mechanism(self.attention) as name:
+            if not self.heads:
+                return model(attention=name, **changes)
+            heads = dict(attention_heads=self.heads, schedule_heads=self.schedules, schedule_layer=self.decides)
+            return transformer(attention=name, **heads, **changes)
 
     def __str__(self) -> str:
         return "-".join(map(str, self if self.heads else self[:1]))

@@ -21,6 +21,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import fairseq_milk
+from fairseq_milk.attention import ATTENTIONS
 from fairseq_milk.console.errors import UserError
 from fairseq_milk.functional import wait_k_delay
 from fairseq_milk.generation.loading import load_words
@@ -36,6 +37,7 @@ from tests.support import fuzzing
 from tests.support.exported_fuzzing import exported_kinds
 from tests.support.exported_models import WORDS, Exported, ExportedModels
 from tests.support.piece_models import TEXT, pieces
+from tests.support.sixth_mechanism import SIXTH
 from tests.support.tiny_models import FIVE, Kind
 
 pytestmark = pytest.mark.slow  # an export takes seconds
@@ -94,6 +96,19 @@ def test_tokens_and_delays_are_those_of_the_checkpoint(models: ExportedModels, k
     exported = models.get(kind)
     assert load_exported(str(exported.folder)).mechanism == kind.attention
     assert differences(exported, 60) == 0
+
+
+@pytest.mark.parametrize("heads", [0, 2])
+def test_another_lookback_is_exported_as_it_is(models: ExportedModels, heads: int) -> None:
+    assert differences(models.get(Kind("Bernoulli x mean", heads)), 60) == 0
+
+
+def test_a_schedule_without_a_rule_is_not_exported() -> None:
+    """Neither wait-k nor a threshold: it would be taken for one that reads everything."""
+    model = Kind("two by two x mean").build()
+    with mock.patch.dict(ATTENTIONS, {"two-by-two": SIXTH["two by two x mean"]}):
+        with pytest.raises(UserError, match="some.pt cannot be exported: .* schedule TwoByTwo"):
+            exporting.check_model(model, "some.pt")
 
 
 def test_int8_is_close(models: ExportedModels) -> None:
@@ -308,7 +323,9 @@ def test_links_pipes_and_other_paths_are_refused(copy: Path, tmp_path: Path) -> 
     [
         (lambda fields: fields.update(format="other"), "is not a model of fairseq-milk export"),
         (lambda fields: fields.update(version=2), "has format version 2, this fairseq_milk reads version 1"),
-        (lambda fields: fields.update(mechanism="evil"), "mechanism 'evil'"),
+        (lambda fields: fields.update(mechanism="evil\x1b[2J"), "mechanism 'evil"),
+        (lambda fields: fields.update(mechanism=["milk"]), "mechanism"),
+        (lambda fields: fields.update(mechanism="milk" * 1000), "mechanism 'milk"),
         (lambda fields: fields.update(learned="yes"), "learned"),
         (lambda fields: fields.update(k=-1), "k -1"),
         (lambda fields: fields.update(rate="1/0"), "wrong values"),
