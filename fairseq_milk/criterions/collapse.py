@@ -41,22 +41,22 @@ class CollapseAlarm:
             self.patience = min(PATIENCE, max(LEAST, int(SHARE * max_update)))
             self.hard_patience = min(HARD_PATIENCE, max(LEAST, int(HARD_SHARE * max_update)))
         self.updates = 0
-        self.pressed = False  # lambda > 0 in the last update
-        self.well: Dict[Tuple[str, bool], int] = {}  # update at which a symptom was last absent
+        self.latency_weighted = False  # whether lambda was above 0 in the last update
+        self.last_absent: Dict[Tuple[str, bool], int] = {}  # update at which a symptom was last absent
         self.said: Set[str] = set()
 
     def watch(self, total: Dict[str, float]) -> None:
         training = total["training"] > 0
         if training:
             self.updates += 1
-            self.pressed = total["latency_weight"] > 0
+            self.latency_weighted = total["latency_weight"] > 0
         if not math.isfinite(total["loss"]):
             self._say("the loss is not finite: lower --lr, or use --optimizer rnmt_adam, which rejects such steps")
             return
         for name, present in self._symptoms(total).items():
             if not present:
-                self.well[name, training] = self.updates
-            elif self.updates - self.well.get((name, training), 0) >= self._patience(training):
+                self.last_absent[name, training] = self.updates
+            elif self.updates - self.last_absent.get((name, training), 0) >= self._patience(training):
                 self._say(f"the schedule has collapsed: {self._words(name, training)}")
 
     def _symptoms(self, total: Dict[str, float]) -> Dict[str, bool]:
@@ -64,7 +64,7 @@ class CollapseAlarm:
         words = max(total["ntokens"] - total["nsentences"], 1.0)  # without EOS
         first = total["first_mass"] / words
         return {
-            "waits": learned and self.pressed and total["last_mass"] / tokens > WAITS,
+            "waits": learned and self.latency_weighted and total["last_mass"] / tokens > WAITS,
             "hurries": learned and (first > HURRIES if total["training"] > 0 else first >= HARD_HURRIES),
         }
 

@@ -74,7 +74,7 @@ class TokenSession(ABC):
         return written
 
     def arrives(self, token: int) -> bool:
-        """Is this source token to be read?  Not if the translation has ended before."""
+        """Register a source token; False if the translation has already ended."""
         if self.source_ended:
             raise ValueError("the source of this session has ended: begin a new session")
         self.source_ended = token == self.eos
@@ -97,7 +97,10 @@ class TokenSession(ABC):
 
     @classmethod
     def turns(cls, sessions: Sequence[Any], tokens: Sequence[Optional[int]]) -> List[Turn]:
-        """A turn of each session: one more source token, or None to go on writing.  Here each by itself, to its end."""
+        """One turn of each session: one more source token, or None to go on writing.
+
+        Here runs the sessions one by one, each until it has to read.
+        """
         return [Turn([] if token is None else one.push(token), False) for one, token in zip(sessions, tokens)]
 
     @abstractmethod

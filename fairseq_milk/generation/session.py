@@ -22,7 +22,7 @@ class ArrivingSource(Decoding):
         self.read_tokens, self.writes, self.retracted = 0, 0, False
         self.row = torch.zeros_like(self.target.read_so_far)
         self.no, self.yes = self.row.bool(), ~self.row.bool()
-        self.forced = False  # the READ that is due is a knob's, not the schedule's
+        self.forced = False  # whether the next READ is required by a knob
 
     def wants_to_read(self, ended: bool) -> bool:
         """Does it READ before it writes?  ended: nothing is left to read."""

@@ -141,7 +141,7 @@ class ExportedSession(TokenSession):
             one.keep(after)
 
     def inputs(self, graph: str) -> Dict[str, Array]:
-        """What a graph takes: tensors of the state, and of what grows all rows, or those that the attention sees."""
+        """The inputs of a graph: state tensors, and of growing tensors all rows or those within the lookback."""
         return {name: self._rows(name) if name in self.grown else self.state[name] for name in self.model.inputs[graph]}
 
     def _rows(self, name: str) -> Array:

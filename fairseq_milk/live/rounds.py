@@ -65,7 +65,7 @@ class Step(Generic[T]):
 
 
 def play_round(steps: Sequence[Step[Any]]) -> List[Step[Any]]:
-    """A turn of every step; those that are not finished."""
+    """Give every step one turn; return the unfinished ones."""
     for step in steps:
         _guarded([step], step.begin)
     begun = sorted((step for step in steps if not step.future.done()), key=lambda step: step.batch)
@@ -85,14 +85,14 @@ def _turn(batch: Sequence[Step[Any]]) -> None:
 def _guarded(steps: Sequence[Step[Any]], function: Callable[[], None]) -> None:
     try:
         function()
-    except BaseException as error:  # a UserError is a SystemExit, which would end the thread
+    except BaseException as error:  # also a SystemExit, which would end the thread
         for step in steps:
             if not step.future.done():
                 step.fail(error)
 
 
 class Rounds:
-    """threads: that compute; one per core is best."""
+    """Computes the steps of all sessions in rounds.  threads: number of worker threads, best one per core."""
 
     def __init__(self, threads: int) -> None:
         self._waiting: Deque[Step[Any]] = deque()
@@ -103,7 +103,7 @@ class Rounds:
             thread.start()
 
     def submit(self, step: Step[T]) -> "Future[T]":
-        """Cancelled if the rounds have ended."""
+        """Queue a step; it is cancelled after `close`."""
         self._add([step])
         return step.future
 

@@ -84,14 +84,14 @@ class Session:
 
     def push(self, word: str) -> List[Piece]:
         """Process one source word, or several separated by white space; returns the pieces written now."""
-        return [piece for part in word.split() for piece in self._push(self.hear(part))]
+        return [piece for part in word.split() for piece in self._push(self.source_tokens(part))]
 
     def end(self) -> List[Piece]:
         """End the source; returns the rest of the translation."""
-        return self._push(self.hear(None))
+        return self._push(self.source_tokens(None))
 
-    def hear(self, word: Optional[str]) -> List[int]:
-        """The first half of `push`, or of `end` (None): the tokens of one word, which `token_session` has to read."""
+    def source_tokens(self, word: Optional[str]) -> List[int]:
+        """Record one source word (None: the end); return its tokens, which `token_session` has to read."""
         if self.ended:
             raise ValueError("the source of this session has ended: begin a new session")
         if word is None:
@@ -104,8 +104,8 @@ class Session:
         self.schedule.append(Event(READ, word, tuple(symbols)))
         return tokens
 
-    def say(self, written: Sequence[Written]) -> List[Piece]:
-        """The second half: the pieces of what `token_session` has written."""
+    def pieces(self, written: Sequence[Written]) -> List[Piece]:
+        """Record what `token_session` has written; return its pieces of text."""
         self.written += written
         return [piece for one in written for piece in self._piece(one)]
 
@@ -116,7 +116,7 @@ class Session:
         return Translation(self.text, list(self.source), tokens, delays, list(self.schedule))
 
     def _push(self, tokens: Sequence[int]) -> List[Piece]:
-        return self.say([written for token in tokens for written in self.token_session.push(token)])
+        return self.pieces([written for token in tokens for written in self.token_session.push(token)])
 
     def _piece(self, written: Written) -> List[Piece]:
         """The piece that this token completes, if any."""

@@ -20,7 +20,7 @@ class SeveralSchedules(ExportedSession):
     """
 
     def __init__(self, model: "ExportedModel", settings: Settings) -> None:
-        self.forced = False  # the READ that is due is a knob's, not the schedule's
+        self.forced = False  # whether the next READ is required by a knob
         self.after: Optional[Dict[str, Array]] = None  # of the token under way, if all that was read has been seen
         super().__init__(model, settings)
         self.lookback = None

@@ -126,7 +126,7 @@ class RNMTTarget(Target):
 
 
 class RNMTSentence(RNMTTarget):
-    """One sentence whose source arrives token by token: what is a number for each sentence is a number here.
+    """One sentence whose source arrives token by token: positions and lengths are Python numbers, not tensors.
 
     It decides as `RNMTTarget` does, against which it is tested, with half of the operations.
     """

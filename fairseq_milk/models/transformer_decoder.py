@@ -5,8 +5,8 @@
 
 The queries of all target steps of a layer are known at once; only the scan of alpha runs over them one by one.
 
-With one schedule, the first layer that has a cross-attention decides it and the layers above follow: what a decision
-depends on must not depend on the decision, hence no cross-attention below.  With a schedule for each head, every layer
+With one schedule, the first layer that has a cross-attention decides it and the layers above follow.  The inputs of a
+decision must not depend on it, so layers below have no cross-attention.  With a schedule for each head, every layer
 decides its own, and a token is written when every head of every layer has stopped (Ma et al. 2020).
 """
 
@@ -43,7 +43,7 @@ class TransformerDecoder(SimultaneousDecoder):
 
     @property
     def attention(self) -> SimultaneousAttention:
-        """The first of its attentions to the source: what it says of itself holds for all."""
+        """The first attention to the source; all have its properties."""
         return self.attentions[0]
 
     @property

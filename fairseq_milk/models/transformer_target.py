@@ -15,8 +15,8 @@ class TransformerTarget(Target):
     """Its state is keys and values of the target tokens in each layer, the memory of each attention to the source, and
     the positions of the heads of each layer that decides.
 
-    All sentences of the batch are in the same layer: `layer`, of which the self-attention has been computed.  A READ
-    of the schedule continues from there; after a forced one token i is started again.
+    All sentences are in the same layer, the last of `after`, whose self-attention is computed.  After a READ of the
+    schedule computation continues there; after one required by a knob, token i starts again.
     """
 
     def __init__(self, decoder: TransformerDecoder, batch: int, room: int) -> None:

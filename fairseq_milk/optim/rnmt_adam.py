@@ -73,9 +73,10 @@ class RNMTAdamConfig(FairseqAdamConfig):
 
 @register_optimizer("rnmt_adam", dataclass=RNMTAdamConfig)
 class RNMTAdam(FairseqAdam):
-    """In half precision fairseq wraps this optimiser, and its gradients are unscaled only just before `step`.
+    """Adam with the gradient-norm guard.
 
-    With a loss scaler, norms that are not finite are left to the scaler.  With --clip-norm the guard sees the norm
+    In half precision fairseq wraps this optimiser, and its gradients are unscaled only just before `step`.  With a loss
+    scaler, norms that are not finite are left to the scaler.  With --clip-norm the guard sees the norm
     before clipping in single precision and after clipping in half precision.  The averages of the guard are saved with
     the optimiser, except with --amp, where a resumed run starts with new ones.
     """

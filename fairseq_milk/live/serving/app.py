@@ -20,7 +20,7 @@ from ..rounds import Rounds
 from ..translator import Translator
 from . import messages
 from .conversation import Conversation
-from .limits import DEFAULTS, Admission, Limits, NoPlaceError
+from .limits import DEFAULTS, Admission, Limits, TooManyConnectionsError
 
 PAGE = Path(__file__).resolve().parents[1] / "page"
 TRY_AGAIN_LATER, POLICY_VIOLATION = 1013, 1008  # close codes of RFC 6455
@@ -91,13 +91,13 @@ def build_app(
 
 
 async def converse(conversation: Conversation, hello: messages.Message, admission: Admission) -> None:
-    """Run an accepted connection from the greeting to its end; one for which there is no place is told so."""
+    """Run an accepted connection from the greeting to its end, or refuse it if too many are connected."""
     socket = conversation.socket
     try:
         with admission.place(socket.client.host if socket.client else ""):
             await conversation.send(hello)
             await conversation.run()
-    except NoPlaceError as full:
+    except TooManyConnectionsError as full:
         await conversation.send(messages.error(str(full)))
         await socket.close(TRY_AGAIN_LATER)
     except (WebSocketDisconnect, asyncio.CancelledError):  # the client has disconnected, or the server stops

@@ -36,11 +36,11 @@ class Part:
             if self.session is None:
                 self.session = self.translator.session(**self.knobs)
             self.before = len(self.session.schedule)
-            return self.session.token_session, self.session.hear(word)
+            return self.session.token_session, self.session.source_tokens(word)
 
         def finish(written: List[Written]) -> messages.Message:
             assert self.session is not None
-            self.session.say(written)
+            self.session.pieces(written)
             return messages.answer(self.sentence, self.model, self.session, self.session.schedule[self.before :])
 
         return Step(begin, finish)

@@ -20,8 +20,8 @@ class Limits(NamedTuple):
 DEFAULTS = Limits()
 
 
-class NoPlaceError(Exception):
-    """There is no place for this connection."""
+class TooManyConnectionsError(Exception):
+    """All sessions, or all of this client's address, are in use."""
 
 
 class Admission:
@@ -37,11 +37,11 @@ class Admission:
 
     @contextmanager
     def place(self, client: str) -> Iterator[None]:
-        """Reserve a place during the block; NoPlaceError if there is none."""
+        """Reserve a place during the block; TooManyConnectionsError if there is none."""
         if self.sessions >= self.limits.sessions:
-            raise NoPlaceError(f"all {self.limits.sessions} sessions are in use: try again later")
+            raise TooManyConnectionsError(f"all {self.limits.sessions} sessions are in use: try again later")
         if self.by_client[client] >= self.limits.sessions_per_client:
-            raise NoPlaceError(f"all {self.limits.sessions_per_client} sessions of your address are in use")
+            raise TooManyConnectionsError(f"all {self.limits.sessions_per_client} sessions of your address are in use")
         self.by_client[client] += 1
         try:
             yield

@@ -83,7 +83,7 @@ def configuration(app: Starlette, address: Address, limits: Limits) -> uvicorn.C
         forwarded_allow_ips=address.proxy,
         ws="websockets-sansio",
         ws_max_size=limits.message_bytes,
-        ws_ping_interval=None,  # under load a pong waits behind the words before it; Limits notice who is gone
+        ws_ping_interval=None,  # no ping timeout: under load a pong is delayed; `Limits` closes idle clients
         ws_per_message_deflate=False,
         timeout_graceful_shutdown=5,
     )
