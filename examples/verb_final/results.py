@@ -6,11 +6,11 @@ from typing import Dict, List, NamedTuple, Sequence, Tuple
 from examples.verb_final import recipe
 from examples.verb_final.corpus import read_test_set
 from examples.verb_final.language import KINDS, Sentence
+from examples.verb_final.text import oracle_score
 from fairseq_milk.console.errors import RunError
 from fairseq_milk.scoring.generate_log import read_generate_log
 from fairseq_milk.scoring.latency import PAPER
 from fairseq_milk.scoring.records import Record
-from fairseq_milk.scoring.score import score_records
 from fairseq_milk.scoring.table import Result, make_result, read_results
 from fairseq_milk.sweep.runs import Run
 from fairseq_milk.sweep.score import result_of
@@ -85,8 +85,9 @@ def _row(runs: Sequence[Run], sentences: Sequence[Sentence]) -> Row:
 
 
 def _oracle(sentences: Sequence[Sentence]) -> Row:
-    records = [Record(i, s.source, s.target, s.delays, s.target) for i, s in enumerate(sentences)]
-    return Row(BEST, [make_result(score_records(records), ORACLE, further=percentages(records, sentences))], records)
+    score = oracle_score(sentences)
+    records = list(score.records)
+    return Row(BEST, [make_result(score, ORACLE, further=percentages(records, sentences))], records)
 
 
 def read_records(folder: Path, sentences: Sequence[Sentence]) -> List[Record]:

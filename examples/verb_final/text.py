@@ -10,10 +10,13 @@ import os
 import random
 import sys
 from pathlib import Path
-from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 from examples.verb_final.language import Sentence, sample
 from examples.verb_final.lexicon import Lexicon
+
+if TYPE_CHECKING:
+    from fairseq_milk.scoring.score import Score
 
 SPLITS = ("train", "valid", "test")
 SOURCE, TARGET = "de", "en"
@@ -61,23 +64,12 @@ def write_files(folder: Path, files: Mapping[str, str]) -> None:
                 partial.unlink()
 
 
-def oracle_latency(sentences: Sequence[Sentence]) -> Dict[str, float]:
-    """Mean DAL, AL and AP of the oracle in words, with EOS on both sides and |y| of the reference."""
-    import torch
+def oracle_score(sentences: Sequence[Sentence]) -> "Score":
+    """The score of the oracle, whose hypotheses are the references.  Its tokens are words."""
+    from fairseq_milk.scoring.records import Record  # needs torch, which writing the corpus does not
+    from fairseq_milk.scoring.score import score_records
 
-    from fairseq_milk import functional
-
-    x = torch.tensor([len(sentence.source) + 1 for sentence in sentences])
-    y = torch.tensor([len(sentence.delays) for sentence in sentences])
-    g = torch.zeros(len(sentences), int(y.max()))
-    for row, sentence in zip(g, sentences):
-        row[: len(sentence.delays)] = torch.tensor(sentence.delays, dtype=g.dtype)
-    measures = {
-        "DAL": functional.differentiable_average_lagging,
-        "AL": functional.average_lagging,
-        "AP": functional.average_proportion,
-    }
-    return {name: float(measure(g, x, y).mean()) for name, measure in measures.items()}
+    return score_records([Record(n, s.source, s.target, s.delays, s.target) for n, s in enumerate(sentences)])
 
 
 def main(arguments: Optional[Sequence[str]] = None) -> None:
@@ -97,10 +89,10 @@ def main(arguments: Optional[Sequence[str]] = None) -> None:
     sizes = ", ".join(f"{len(corpus[split])} {split}" for split in SPLITS)
     print(f"{options.out}: {sizes} sentences.")
     try:
-        latency = oracle_latency(corpus["test"])
+        score = oracle_score(corpus["test"])
     except ImportError as error:
         sys.exit(f"The corpus is complete, but its oracle latency needs fairseq_milk and torch installed ({error}).")
-    figures = "  ".join(f"{name} {value:.3f}" for name, value in latency.items())
+    figures = "  ".join(f"{name} {score.figure(name):.3f}" for name in ("DAL", "AL", "AP"))
     print(f"Oracle of the test set: {figures}  (unit: word, EOS counted on both sides, |y| of the reference)")
 
 
