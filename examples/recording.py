@@ -12,6 +12,7 @@ from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence
 from fairseq_milk import cli
 from fairseq_milk.console.errors import RunError
 from fairseq_milk.console.files import write_atomically
+from fairseq_milk.console.tables import with_bounds
 from fairseq_milk.scoring.table import INTERVALS as HEADINGS
 from fairseq_milk.scoring.table import Result, read_results
 
@@ -47,8 +48,9 @@ def label(result: Result, shown: Iterable[Result]) -> str:
 
 
 def with_interval(result: Result, column: str, places: int) -> str:
+    """A figure of a row with its 95 % interval."""
     value, low, high = (result.figure(f"{column}{end}") for end in ("", "_low", "_high"))
-    return f"{value:.{places}f} ({low:.{places}f}–{high:.{places}f})"
+    return with_bounds(value, low, high, places)
 
 
 def figures_by_seed(results: Sequence[Result]) -> List[str]:

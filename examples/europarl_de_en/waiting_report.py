@@ -23,7 +23,7 @@ from fairseq_milk.analysis import drawing
 from fairseq_milk.analysis.looks import style_of
 from fairseq_milk.console.errors import UserError
 from fairseq_milk.console.exit_codes import exit_code
-from fairseq_milk.console.tables import markdown_table
+from fairseq_milk.console.tables import difference_with_bounds, markdown_table
 from fairseq_milk.scoring.bootstrap import interval
 from fairseq_milk.scoring.generate_log import read_generate_log
 from fairseq_milk.scoring.records import Record
@@ -37,8 +37,7 @@ def waiting_table(systems: Mapping[str, Sentences]) -> List[List[str]]:
     for name, sentences in systems.items():
         for what in MEASURES:
             late, other = (interval(sample(sentences, what, group)) for group in (True, False))
-            apart = interval(sample(sentences, what, None))
-            difference = f"{apart.score:+.2f} ({apart.low:+.2f} to {apart.high:+.2f})"
+            difference = difference_with_bounds(*interval(sample(sentences, what, None)))
             rows.append([name, what, f"{late.score:.2f}", f"{other.score:.2f}", difference])
     return rows
 

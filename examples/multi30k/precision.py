@@ -10,6 +10,8 @@ from typing import Any, Dict, List, Optional, Sequence
 from examples.recording import Cells, compare, figures_by_seed
 from fairseq_milk.console.errors import RunError, UserError
 from fairseq_milk.console.files import write_atomically
+from fairseq_milk.console.tables import difference_with_bounds
+from fairseq_milk.scoring.bootstrap import Interval
 from fairseq_milk.scoring.table import Result, as_csv, read_results
 
 KEPT = Path(__file__).resolve().parent / "results"
@@ -40,7 +42,7 @@ def _differences(comparison: Optional[Dict[str, Any]]) -> List[str]:
         return [MISSING] * 2
     (point,) = comparison["points"]
     intervals = point["quality"], comparison["lag"]
-    return [f"{one['score']:+.2f} ({one['low']:+.2f} to {one['high']:+.2f})" for one in intervals]
+    return [difference_with_bounds(*Interval(**one)) for one in intervals]
 
 
 def record_pairs(sweep: Path) -> None:

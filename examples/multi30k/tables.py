@@ -88,9 +88,7 @@ def noise_table(results: Sequence[Result]) -> Cells:
     for r in results:
         n = int(r.setting.partition("=")[2])
         bleu, dal = NOISE.get(n, (math.nan, math.nan))
-        cells.append(
-            [str(n), f"{r.bleu:.1f} ({r.bleu_low:.1f}–{r.bleu_high:.1f})", f"{r.dal:.2f}", f"{bleu}", f"{dal}"]
-        )
+        cells.append([str(n), with_interval(r, "bleu", 1), f"{r.dal:.2f}", f"{bleu}", f"{dal}"])
     return cells
 
 
@@ -100,8 +98,7 @@ def mass_table(preserved: Result, unpreserved: Result) -> Cells:
     heading = ["mass", "BLEU", "DAL", "the paper's BLEU", "DAL"]
     lines = (("preserved", preserved, with_bleu, with_dal), ("not preserved", unpreserved, without_bleu, without_dal))
     return [heading] + [
-        [label, f"{r.bleu:.1f} ({r.bleu_low:.1f}–{r.bleu_high:.1f})", f"{r.dal:.2f}", f"{bleu}", f"{dal}"]
-        for label, r, bleu, dal in lines
+        [label, with_interval(r, "bleu", 1), f"{r.dal:.2f}", f"{bleu}", f"{dal}"] for label, r, bleu, dal in lines
     ]
 
 

@@ -8,7 +8,7 @@ from examples.verb_final.comparison import by_lag, findings, waitk_at
 from examples.verb_final.language import KINDS
 from examples.verb_final.results import SIGNATURE, Results, Row
 from fairseq_milk.console.files import write_atomically
-from fairseq_milk.console.tables import markdown_table
+from fairseq_milk.console.tables import markdown_table, with_bounds
 from fairseq_milk.scoring.table import write_results
 
 DIGITS = {"bleu": 1, "exact": 1, "dal": 2, "al": 2, "ap": 3, **{kind: 1 for kind in KINDS}}
@@ -46,10 +46,9 @@ def table(results: Results, rows: Optional[Sequence[Row]] = None) -> List[List[s
 
 def _cell(row: Row, measure: str) -> str:
     digits, (low, high) = DIGITS[measure], row.range(measure)
-    mean = f"{row.mean(measure):.{digits}f}"
     if len(row.results) == 1 or f"{low:.{digits}f}" == f"{high:.{digits}f}":
-        return mean
-    return f"{mean} ({low:.{digits}f}–{high:.{digits}f})"
+        return f"{row.mean(measure):.{digits}f}"
+    return with_bounds(row.mean(measure), low, high, digits)
 
 
 def study_tables(results: Results) -> Dict[str, List[List[str]]]:

@@ -10,6 +10,7 @@ from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Set
 
 from matplotlib.figure import Figure
 
+from ..console.tables import bounds
 from .diagram import Panel, schedule_diagram
 from .drawing import render, small_png
 from .histogram import delay_histogram
@@ -111,9 +112,9 @@ def _names(system: str, setting: str, bold: bool) -> List[Cell]:
 
 
 def _figure(system: System, measure: str) -> Cell:
-    value, bounds, digits = system.mean(measure), system.range(measure), DIGITS[measure]
+    value, ends, digits = system.mean(measure), system.range(measure), DIGITS[measure]
     text = "–" if value != value else f"{value:.{digits}f}"
-    return Cell(text, "" if bounds is None else f"[{bounds[0]:.{digits}f}, {bounds[1]:.{digits}f}]")
+    return Cell(text, "" if ends is None else bounds(*ends, places=digits))
 
 
 def _collapsed(systems: Sequence[System]) -> List[str]:

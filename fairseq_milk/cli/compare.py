@@ -18,8 +18,7 @@ from typing import Any, Dict, List, Optional, Sequence
 
 from ..analysis.systems import System, read_systems
 from ..console.errors import UserError
-from ..console.tables import markdown_table
-from ..scoring.bootstrap import Interval
+from ..console.tables import difference_with_bounds, markdown_table
 from ..scoring.curves import Comparison, CurveDifference, compare, make_curve
 from ..scoring.records import check_same_sentences
 from ..scoring.score import QUALITIES, Score, score_file
@@ -106,7 +105,7 @@ def as_text(found: Comparison, args: argparse.Namespace) -> str:
         rows.append(difference_cells(MEAN, found.mean))
     lines = [markdown_table([heading, *rows]), ""]
     if found.lag is not None:
-        lines.append(f"{first} minus {second} in DAL: {_bounds(found.lag)}.")
+        lines.append(f"{first} minus {second} in DAL: {difference_with_bounds(*found.lag)}.")
     else:
         lines.append(f"{first} is above {second} over {found.share:.0%} of these lags.")
     return "\n".join(lines)
@@ -115,11 +114,7 @@ def as_text(found: Comparison, args: argparse.Namespace) -> str:
 def difference_cells(name: str, difference: CurveDifference) -> List[str]:
     """The row of a table: name, DAL, quality with its interval, and the share of the resamples above."""
     lag = " to ".join(f"{dal:.2f}" for dal in difference.dal)
-    return [name, lag, _bounds(difference.quality), f"{difference.above:.0%}"]
-
-
-def _bounds(value: Interval) -> str:
-    return f"{value.score:+.2f} ({value.low:+.2f} to {value.high:+.2f})"
+    return [name, lag, difference_with_bounds(*difference.quality), f"{difference.above:.0%}"]
 
 
 def as_dict(found: Comparison, args: argparse.Namespace) -> Dict[str, Any]:

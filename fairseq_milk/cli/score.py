@@ -9,7 +9,7 @@ from typing import Any, Dict, List, Optional, Sequence
 import sacrebleu
 
 from ..console.errors import require
-from ..console.tables import text_table
+from ..console.tables import bounds, text_table
 from ..scoring.bootstrap import RESAMPLES, SEED, difference
 from ..scoring.generate_log import GenerateLog, read_generate_log
 from ..scoring.latency import CONVENTIONS, LENGTHS, PAPER, UNITS, Convention, Latency
@@ -176,7 +176,7 @@ def _text(report: Dict[str, Any]) -> str:
 
 
 def _bounds(value: Dict[str, Any]) -> str:
-    return f" [{value['low']:.2f}, {value['high']:.2f}]" if "low" in value else ""
+    return f" {bounds(value['low'], value['high'])}" if "low" in value else ""
 
 
 def _table(rows: List[Dict[str, Any]]) -> str:
