@@ -34,9 +34,9 @@ class Operations(TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
 
-def operations(attention: str, steps: int) -> "Counter[str]":
+def operations(attention: str, steps: int, **options: Any) -> "Counter[str]":
     """Bottom layer and attention of the decoder over that many target steps, forward and backward."""
-    model = build_model(attention, Shape(3, J, words=20, layers=1, hidden=HIDDEN), wait_k=100).train()
+    model = build_model(attention, Shape(3, J, words=20, layers=1, hidden=HIDDEN), wait_k=100, **options).train()
     h, y = torch.randn(3, J, HIDDEN, requires_grad=True), torch.randn(3, steps, HIDDEN, requires_grad=True)
     with Operations() as counted:
         s, c, _, alpha = model.decoder._schedule(y, EncoderOut(h, torch.tensor([J, 5, 20])), False)
@@ -45,10 +45,10 @@ def operations(attention: str, steps: int) -> "Counter[str]":
     return counted.counts
 
 
-def of_a_step(attention: str) -> "Counter[str]":
-    """The operations per target step."""
-    step = operations(attention, 7)
-    step.subtract(operations(attention, 6))
+def of_a_step(attention: str, **options: Any) -> "Counter[str]":
+    """The operations per target step of a model with these options."""
+    step = operations(attention, 7, **options)
+    step.subtract(operations(attention, 6, **options))
     return step
 
 

@@ -1,7 +1,19 @@
 """Parameters that learn faster than others."""
 
+from typing import Any, Tuple
+
 import torch
 from torch import Tensor
+
+
+class _Paced(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, parameter: Tensor, pace: float) -> Tensor:
+        return pace * parameter
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Tuple[Tensor, None]:
+        return grad, None
 
 
 def paced(parameter: Tensor, pace: float) -> Tensor:
@@ -14,8 +26,10 @@ def paced(parameter: Tensor, pace: float) -> Tensor:
     """
     if pace == 1:
         return parameter
-    fixed = parameter.detach()
-    return pace * fixed + (parameter - fixed)
+    if not torch.is_grad_enabled():
+        return pace * parameter
+    result: Tensor = _Paced.apply(parameter, pace)  # type: ignore[no-untyped-call]
+    return result
 
 
 @torch.no_grad()
