@@ -1,13 +1,13 @@
 """fairseq-milk serve: a web page that translates as text is typed, and a WebSocket for other programs."""
 
 import argparse
-import logging
 import os
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Dict, List, Sequence
 
 from ..console.errors import UserError, require
+from ..host.command_line import only_warnings
 from ..live import Translator, load
 from ..live.arguments import add_text_arguments, text_options
 from ..live.serving.limits import Limits
@@ -50,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
     from ..live.serving.running import Address
     from ..live.serving.running import run as run_server
 
-    logging.getLogger().setLevel(logging.WARNING)
+    only_warnings()
     for option in ("threads", "sessions", "sessions_per_client", "idle"):
         require(getattr(args, option) > 0, option, getattr(args, option), "must be above 0")
     limits = Limits(args.sessions, args.sessions_per_client, args.idle)

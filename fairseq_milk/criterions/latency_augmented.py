@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Dict, Iterable, List, Mapping, Tuple
 
 import torch
-from fairseq.criterions import CRITERION_REGISTRY, register_criterion
+from fairseq.criterions import register_criterion
 from fairseq.criterions.label_smoothed_cross_entropy import (
     LabelSmoothedCrossEntropyCriterion,
     LabelSmoothedCrossEntropyCriterionConfig,
@@ -32,6 +32,7 @@ from ..functional import (
 )
 from ..functional.heads import delay_variance, weighted_delay
 from ..functional.output_loss import label_smoothed_nll
+from ..host.registration import release_criterion
 from ..host.training_length import check_threshold, length_of_run, thresholds_in_updates
 from .collapse import ALARM
 
@@ -75,8 +76,7 @@ class LatencyAugmentedConfig(LabelSmoothedCrossEntropyCriterionConfig):
     )
 
 
-# fairseq has a criterion of this name, which needs a SimulEval from before 2022 and cannot train the schedule
-CRITERION_REGISTRY.pop(NAME, None)
+release_criterion(NAME)
 
 
 @register_criterion(NAME, dataclass=LatencyAugmentedConfig)

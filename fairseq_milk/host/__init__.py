@@ -15,12 +15,12 @@ column lists the versions that need the patch: 0.12.2 of fairseq, 0.12.3.1 of th
 | `AMPOptimizer.clip_grad_norm` | gradients are divided by the loss scale twice | `amp_optimizer` | 0.12.2, 0.12.3.1 |
 | `Trainer.__init__` | half precision on a CPU is a traceback, and --bf16 is taken for a TPU | `precision` | 0.12.2, 0.12.3.1 |
 | `torch.manual_seed` | all ranks draw the same noise and dropout | `rank_seed` | 0.12.2, 0.12.3.1 |
-| `CRITERION_REGISTRY` | a criterion of our name exists, needs SimulEval 1.0 and cannot train a schedule | `criterions` | 0.12.2, 0.12.3.1 |
+| `CRITERION_REGISTRY` | a criterion of our name exists, needs SimulEval 1.0 and cannot train a schedule | `registration` | 0.12.2, 0.12.3.1 |
 | `sys.excepthook` | in a command of fairseq a `UserError` is its sentence, in Python a traceback; also sets HYDRA_FULL_ERROR | `command_line` | 0.12.2, 0.12.3.1 |
 | `parser.set_defaults` | another scorer, beam, length limit and batch multiple with our task | `command_line`, `tasks` | 0.12.2, 0.12.3.1 |
 | `required_batch_size_multiple` | sentences that do not fill a multiple of 8 are dropped | `tasks.checked_data` | 0.12.3.1 |
-| `EpochBatchIterator.epoch` | batches depend on the epoch in which they are made, so that a resumed run differs | `tasks.checked_data` | 0.12.3.1 |
-| `EpochBatchIterator.next_epoch_itr` | nothing tells a task that a generation has ended, or a scorer which task it scores | `tasks.recording` | 0.12.2, 0.12.3.1 |
+| `EpochBatchIterator.epoch` | batches depend on the epoch in which they are made, so that a resumed run differs | `batches` | 0.12.3.1 |
+| `EpochBatchIterator.next_epoch_itr` | nothing tells a task that a generation has ended, or a scorer which task it scores | `batches` | 0.12.2, 0.12.3.1 |
 | `generation.print_step` | the delays are printed without being asked for | `tasks.generators` | 0.12.2, 0.12.3.1 |
 | `sys.stdin` | `fairseq-interactive` stops at a line that is not UTF-8 | `command_line` | 0.12.2, 0.12.3.1 |
 | `SystemExit` | a training that has ended makes one update more when it is run again | `tasks` | 0.12.2, 0.12.3.1 |

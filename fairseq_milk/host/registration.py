@@ -15,6 +15,13 @@ MODULES = (
 )
 
 
+def release_criterion(name: str) -> None:
+    """Remove fairseq's criterion of this name, which needs a SimulEval from before 2022 and cannot train a schedule."""
+    from fairseq.criterions import CRITERION_REGISTRY
+
+    CRITERION_REGISTRY.pop(name, None)
+
+
 @cache
 def register() -> None:
     """See `fairseq_milk.register`."""

@@ -10,6 +10,7 @@ from fairseq.tasks.translation import TranslationTask
 
 from ..console.errors import UserError, first_line
 from ..console.files import refuse_endless
+from ..host.batches import begin_with
 from ..host.data_files import check_data_files
 from ..host.dictionary import QuickDictionary
 from ..host.training_length import option
@@ -69,7 +70,7 @@ class CheckedTranslationTask(TranslationTask):
             kwargs["required_batch_size_multiple"] = 1
         iterator = super().get_batch_iterator(dataset, *args, **kwargs)
         if iterator is not made_before:
-            iterator.epoch = max(epoch, 1)
+            begin_with(iterator, epoch)
         return iterator
 
     def filter_indices_by_size(self, indices: Any, dataset: Any, *args: Any, **kwargs: Any) -> Any:

@@ -2,11 +2,10 @@
 
 import logging
 from dataclasses import fields
-from typing import Any, Callable, Dict, List, Optional
+from typing import Any, Dict, List, Optional
 
 import torch
 from fairseq import utils
-from fairseq.data.iterators import CountingIterator
 
 from ..attention import name_of
 from ..generation import DecodingKnobs
@@ -100,18 +99,3 @@ def _words(dictionary: Any, tokens: torch.Tensor) -> List[str]:
 
 def _rounded(attention: Optional[List[List[float]]]) -> Optional[List[List[float]]]:
     return attention and [[round(weight, 6) for weight in row] for row in attention]
-
-
-class Ending(CountingIterator):
-    """The batches of fairseq's iterator; calls `ended` after the last one."""
-
-    def __init__(self, batches: Any, ended: Callable[[], None]) -> None:
-        super().__init__(batches, total=len(batches))
-        self.ended = ended
-
-    def __next__(self) -> Any:
-        try:
-            return super().__next__()
-        except StopIteration:
-            self.ended()
-            raise

@@ -22,6 +22,7 @@ from ..criterions.latency_augmented import LatencyAugmentedCriterion
 from ..generation import DecodingKnobs, DecodingOptions, attention_of, full_read
 from ..generation.knobs import check_knobs
 from ..host.allowed_parts import require_our_model
+from ..host.batches import call_at_end
 from ..host.command_line import replace_default, replace_invalid_input
 from ..host.rank_seed import seed_by_rank
 from ..host.training_length import length_of_run, tell_length
@@ -29,7 +30,7 @@ from ..models.config import FLOAT32
 from ..scoring.scorer import SimultaneousScorerConfig
 from .checked_data import CheckedTranslationTask
 from .generators import OFFLINE_BEAM, UNSET, choose_generator, in_training, with_alignment
-from .recording import Ending, Recording
+from .recording import Recording
 
 logger = logging.getLogger(__name__)
 STDIN = "-"  # fairseq-interactive's --input by default
@@ -157,8 +158,7 @@ class SimultaneousTranslationTask(CheckedTranslationTask):
         if dataset is self.datasets.get(self.option("gen_subset", "test")):
             recording = self.recording = Recording(self.cfg, self.source_dictionary, self.target_dictionary)
             if iterator is not made_before:
-                batches = iterator.next_epoch_itr
-                iterator.next_epoch_itr = lambda **options: Ending(batches(**options), recording.end)
+                call_at_end(iterator, recording.end)
         return iterator
 
     def build_generator(self, models: List[Any], args: Any, *rest: Any, **kwargs: Any) -> Any:

@@ -321,7 +321,8 @@ def test_two_generations_in_one_process_do_not_mix() -> None:
 def test_records_that_no_scorer_took_are_not_those_of_the_next_generation() -> None:
     """As with --scoring bleu, and then --scoring simultaneous with a task of fairseq in the same process."""
     from fairseq_milk.generation import DecodingKnobs
-    from fairseq_milk.tasks.recording import LIMITS, Ending, Recording
+    from fairseq_milk.host.batches import Ending
+    from fairseq_milk.tasks.recording import LIMITS, Recording
 
     knobs = dict.fromkeys([*(knob.name for knob in fields(DecodingKnobs)), "decode_precision", "post_process", "path"])
     cfg = SimpleNamespace(**knobs, write_attention=False, gen_subset="test", results_path=None)
