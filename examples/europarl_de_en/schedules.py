@@ -25,7 +25,10 @@ GLOSSES = {  # sentence of dev -> its words in English; a separable verb and its
     448: "we let+ no new division of-Europe +in .",
     490: "thirdly : we hold+ at-the principle of-the differentiated negotiations +fast .",
     531: "we step+ now into a new phase +in .",
+    622: "I am very grateful , that Commissioner Verheugen this still once very clear made has .",
     650: "I were very surprised , if they no pressure make would .",
+    1240: "that is something , which in this House always unanimously represented was .",
+    1596: "an independent counter-check is indispensable , in-order mistakes to avoid .",
     1986: "we ask , that the position of-the Commission clarified is .",
 }
 
