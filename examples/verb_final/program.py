@@ -13,7 +13,7 @@ def run(name: str, first: str, body: Callable[[], int]) -> int:
     """Run `body`, which imports what it needs; returns the exit code.  first: the line that is printed at once."""
 
     def leave(number: int, frame: Any) -> None:
-        """End without an exception, which some imports would suppress; no work has been started."""
+        """End without an exception, which some imports would suppress or replace; no work has been started."""
         os.write(2, f"{name}: interrupted; run it again to continue\n".encode())
         os._exit(130)
 
@@ -21,6 +21,9 @@ def run(name: str, first: str, body: Callable[[], int]) -> int:
     print(first, flush=True)
     logging.disable(logging.INFO)  # messages of fairseq and matplotlib
     try:
+        import fairseq.tasks  # noqa: F401  the long imports, here while Ctrl-C raises nothing
+        import matplotlib.figure  # noqa: F401
+
         from fairseq_milk.console.exit_codes import exit_code
 
         signal.signal(signal.SIGINT, before)
