@@ -16,6 +16,7 @@ from fairseq import options
 from fairseq_cli import preprocess
 
 from benchmarks.harness import ROOT, Size
+from examples.prepare.pipeline import log_files_closed
 
 MULTI30K = Path(os.environ.get("MULTI30K", ROOT.parent / "shared" / "data" / "multi30k"))
 FILES = {"train": "train", "valid": "val", "test": "test_2016_flickr"}
@@ -87,4 +88,5 @@ def _write(path: Path, lines: Sequence[str]) -> None:
 def _binarise(folder: Path, *more: str) -> None:
     prefixes = [f"--{split}pref={folder / split}" for split in FILES]
     arguments = ["-s", "de", "-t", "en", *prefixes, "--destdir", str(folder / "bin"), *more]
-    preprocess.main(options.get_preprocessing_parser().parse_args(arguments))
+    with log_files_closed(preprocess.__name__):
+        preprocess.main(options.get_preprocessing_parser().parse_args(arguments))
